@@ -12,11 +12,11 @@ import time
 
 import pullback as torch
 from pullback import nn
-from pullback.aot.capture import capture
-from pullback.aot.partition import min_cut_rematerialization_partition
-from pullback.core.pytree import tree_flatten
+from pullback.capture.capture import capture
+from pullback.cut.partition import min_cut_rematerialization_partition
 from pullback.decomp import Everything
 from pullback.nn import functional as F
+from pullback.pytree import tree_flatten
 
 WIDTH, HEADS, WORDS, LENGTH = 64, 4, 100, 16
 

@@ -286,28 +286,28 @@ def joint_graph(torch, f, x):
 
 @on("joint")
 def minimum_cut(torch, joint, x):
-    from pullback.aot.partition import min_cut_rematerialization_partition
+    from pullback.cut.partition import min_cut_rematerialization_partition
 
     min_cut_rematerialization_partition(joint, 1)
 
 
 @on("joint")
 def default_cut(torch, joint, x):
-    from pullback.aot.partition import default_partition
+    from pullback.cut.partition import default_partition
 
     default_partition(joint, (), num_fwd_outputs=1)
 
 
 @on("joint")
 def least_memory(torch, joint, x):
-    from pullback.aot.partition import min_cut_rematerialization_partition
+    from pullback.cut.partition import min_cut_rematerialization_partition
 
     min_cut_rematerialization_partition(joint, 1, memory=0.0)
 
 
 @on("joint")
 def footprint(torch, joint, x):
-    from pullback.aot.simulate import footprint
+    from pullback.cut.simulate import footprint
 
     footprint(joint)
 

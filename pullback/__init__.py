@@ -17,21 +17,21 @@ __version__ = "0.1.0"
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module="pullback")
 
 from . import tensor as _tensor
-from .core import catalog as _catalog
-from .core import dtype as _dt
-from .core import layout as _layout
+from .array import dtype as _dt
+from .array import layout as _layout
+from .array.device import Device as device
+from .array.dtype import DType as dtype
+from .array.dtype import finfo, iinfo
+from .array.layout import layout, memory_format
+from .array.size import Size
 from .core import op as _op
-from .core.device import Device as device
-from .core.dtype import DType as dtype
-from .core.dtype import finfo, iinfo
 from .core.handle import Tensor
-from .core.layout import layout, memory_format
-from .core.size import Size
+from .table import catalog as _catalog
 
 del tensor  # noqa: F821  the submodule's name; `pullback.tensor` is the function of `creation.py`
 _tensor.attach()
 _op._watchers.append(_tensor.attach_entry)
-from .core.table import ops as _operators
+from .table.packets import ops as _operators
 
 for _d in (*_dt.ALL, *_dt.STORED, *_dt.UNHELD):
     globals()[_d.name] = _d
@@ -89,7 +89,7 @@ _LAZY = {
     "types": "types",
     "_dynamo": "_dynamo",
     "_inductor": "_inductor",
-    "_logging": "aot.explain",
+    "_logging": "capture.explain",
     "__future__": "__future__",
     "windows": "signal.windows",
     "quantization": "ao.quantization",
@@ -200,7 +200,7 @@ _NAMES = {  # the same by module
         set_flush_denormal set_num_interop_threads set_warn_always
         use_deterministic_algorithms
     """,
-    "core.symbolic.number": """
+    "symbolic.number": """
         SymBool SymFloat SymInt sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not
         sym_sqrt sym_sum _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh _sym_log2 _sym_sin
         _sym_sinh _sym_sqrt _sym_tan _sym_tanh
@@ -209,7 +209,7 @@ _NAMES = {  # the same by module
         _disable_functionalization _enable_functionalization _freeze_functional_tensor
         _from_functional_tensor _is_functional_tensor _sync _to_functional_tensor
     """,
-    "core.symbolic.asking": """
+    "symbolic.asking": """
         _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type
         _check_value _check_with _constrain_as_size sym_constrain_range sym_constrain_range_for_size
     """,

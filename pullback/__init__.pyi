@@ -5,9 +5,9 @@ from collections.abc import Callable as Callable, Iterator as Iterator, Sequence
 from typing import Any as Any, NamedTuple as _NamedTuple, overload as _overload
 
 import numpy as _np
-from pullback.core.device import Device as _device
-from pullback.core.dtype import DType as _dtype
-from pullback.core.size import Size as Size
+from pullback.array.device import Device as _device
+from pullback.array.dtype import DType as _dtype
+from pullback.array.size import Size as Size
 
 # Names of builtin types that the package or Tensor use for something else.
 _bool = bool
@@ -25,16 +25,16 @@ from pullback.core.overriding import DisableTorchFunction as DisableTorchFunctio
 from pullback.core.overriding import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from pullback.machine import Event as Event
 from pullback.futures import Future as Future
-from pullback.core.generator import Generator as Generator
+from pullback.array.generator import Generator as Generator
 from pullback.amp.grad_scaler import GradScaler as GradScaler
 from builtins import MemoryError as OutOfMemoryError
 from pullback.jit import ScriptFunction as ScriptFunction
 from pullback.jit import ScriptModule as ScriptModule
 from pullback.machine import Stream as Stream
-from pullback.core.symbolic.number import SymBool as SymBool
-from pullback.core.symbolic.number import SymFloat as SymFloat
-from pullback.core.symbolic.number import SymInt as SymInt
-from pullback.core.tags import Tag as Tag
+from pullback.symbolic.number import SymBool as SymBool
+from pullback.symbolic.number import SymFloat as SymFloat
+from pullback.symbolic.number import SymInt as SymInt
+from pullback.table.tags import Tag as Tag
 from pullback.storage import TypedStorage as TypedStorage
 from pullback.storage import UntypedStorage as UntypedStorage
 from pullback import amp as amp
@@ -51,20 +51,20 @@ from pullback.autograd.grad_mode import enable_grad as enable_grad
 from pullback import errors as errors
 from pullback import export as export
 from pullback import fft as fft
-from pullback.core.dtype import finfo as finfo
+from pullback.array.dtype import finfo as finfo
 from pullback import func as func
 from pullback import functional as functional
 from pullback import futures as futures
 from pullback import fx as fx
 from pullback import hub as hub
-from pullback.core.dtype import iinfo as iinfo
+from pullback.array.dtype import iinfo as iinfo
 from pullback.autograd.grad_mode import inference_mode as inference_mode
 from pullback import jit as jit
-from pullback.core.layout import layout as layout
+from pullback.array.layout import layout as layout
 from pullback import library as library
 from pullback import linalg as linalg
 from pullback import masked as masked
-from pullback.core.layout import memory_format as memory_format
+from pullback.array.layout import memory_format as memory_format
 from pullback import multiprocessing as multiprocessing
 from pullback import nn as nn
 from pullback.autograd.grad_mode import no_grad as no_grad
@@ -73,7 +73,7 @@ from pullback import ops as ops
 from pullback import optim as optim
 from pullback import overrides as overrides
 from pullback import profiler as profiler
-from pullback.core.layout import qscheme as qscheme
+from pullback.array.layout import qscheme as qscheme
 from pullback.ao import quantization as quantization
 from pullback import quasirandom as quasirandom
 from pullback import random_api as random

@@ -13,7 +13,6 @@ import contextlib
 from typing import NamedTuple
 
 from . import errors
-from .aot.context import dynamo as config
 from .compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -26,6 +25,7 @@ from .compiler import (
 )
 from .core.dispatching import piece
 from .core.handle import Tensor
+from .cut.settings import dynamo as config
 
 __all__ = [
     "allow_in_graph",

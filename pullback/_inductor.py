@@ -5,7 +5,7 @@ What the generator here can be told is said to `compile()` itself, see `compile/
 
 from __future__ import annotations
 
-from .core.settings import Settings
+from .settings import Settings
 
 __all__ = ["config", "list_mode_options", "list_options"]
 
@@ -15,7 +15,7 @@ config = Settings(
     "_inductor.config", "Settings of PyTorch's code generator, kept.",
     max_autotune=False, max_autotune_gemm=False, coordinate_descent_tuning=False,
     epilogue_fusion=True, fx_graph_cache=True, force_disable_caches=False, freezing=False,
-    post_grad_fusion_options={},  # one of them acts: aot/stowing.py
+    post_grad_fusion_options={},  # one of them acts: capture/offload.py
     cpp_wrapper=False, debug=False, shape_padding=True, fallback_random=False,
     triton=Settings("_inductor.config.triton", "Kept.", cudagraphs=False, unique_kernel_names=True),
     cpp=Settings("_inductor.config.cpp", "Kept.", threads=-1, simdlen=None),

@@ -14,9 +14,9 @@ import numpy as np
 from . import errors
 from .absent import getter as _getter
 from .core.handle import Tensor
-from .core.pytree import tree_map
 from .core.state import count, intact, state, tied
 from .creation import from_numpy
+from .pytree import tree_map
 
 __all__ = [
     "allow_in_graph",
@@ -43,7 +43,7 @@ def compile(*args, **kwargs) -> Any:
 
 def recompiles() -> list[str]:
     """Why compiled functions were captured again, the last one last."""
-    from .aot.explain import history
+    from .capture.explain import history
 
     return list(history)
 

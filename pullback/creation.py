@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from . import errors
-from .core import device as dev
-from .core import dims
-from .core import dtype as dt
+from .array import device as dev
+from .array import dims
+from .array import dtype as dt
+from .array.data import infer_dtype, make_tensor_data
+from .array.size import Size, Symbolic, hinted, is_symbolic
 from .core import state as _state
-from .core.data import infer_dtype, make_tensor_data
 from .core.handle import Tensor, make
-from .core.memory import hold_size
 from .core.overriding import offer_functions, plainly
-from .core.size import Size, Symbolic, hinted, is_symbolic
 from .core.stack import fresh, lifted
-from .core.table import ops
+from .memory.storages import hold_size
+from .table.packets import ops
 
 
 def tensor(
@@ -103,7 +103,7 @@ def from_dlpack(ext_tensor, *, device=None, copy: bool | None = None) -> Tensor:
     if isinstance(ext_tensor, Tensor):
         t = ext_tensor.detach()
     else:
-        from .core import dlpack
+        from .array import dlpack
 
         try:
             t = _borrowed(dlpack.receive(ext_tensor))

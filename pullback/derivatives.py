@@ -9,7 +9,7 @@
 
 The keys are inputs (gradient formulas) and outputs (forward formulas).  Formulas are Python
 expressions, as in the table itself; see CONTRIBUTING.md.  Read next: `core/parts.py`,
-`core/checks.py`.
+`table/checks.py`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import os
 from collections.abc import Iterable
 
 from . import errors
-from .core import checks, yaml
 from .core.expression import parse
 from .core.op import Op, OpOverload, aliases, families, overload_of, registry
 from .core.parts import DEFAULT, mapping_of, parts_of, sort, split
 from .core.schema import Schema
+from .table import checks, yaml
 
 __all__ = ["dump", "forward_mode", "load", "validate"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .core.op import aliases, families
-from .core.table import ops
+from .table.packets import ops
 
 
 def __getattr__(name: str):

@@ -14,8 +14,8 @@ import numpy as np
 
 from .core.handle import Tensor
 from .core.overriding import offer, offer_module
-from .core.table import ops
 from .errors import ArgumentError, BadValue, ShapeError
+from .table.packets import ops
 
 
 def einsum(*args) -> Tensor:

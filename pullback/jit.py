@@ -17,9 +17,9 @@ from . import errors
 from .absent import getter
 from .compile.api import compile as _compile
 from .core.handle import Tensor
-from .core.pytree import tree_flatten
 from .futures import Future
 from .nn import Module
+from .pytree import tree_flatten
 
 __all__ = [
     "Error",

@@ -8,8 +8,8 @@ from __future__ import annotations
 from .core.handle import Tensor
 from .core.op import aliases, families
 from .core.overriding import offer_functions, offer_module
-from .core.table import ops
 from .errors import ArgumentError, BadValue, LinAlgError, ShapeError
+from .table.packets import ops
 
 __all__ = ["LinAlgError", "pca_lowrank", "svd_lowrank"]
 

@@ -19,7 +19,7 @@ from collections import OrderedDict
 
 from . import errors
 from .absent import getter
-from .core import device as dev
+from .array import device as dev
 from .core.legacy import tensor_types
 
 __all__ = ["accelerator", "backends", "cpu", "cuda", "distributed", "mps", "mtia", "xpu"]
@@ -210,7 +210,7 @@ def _amp_of(kind: str, fast: str) -> Facts:
     """Mixed precision under its old names, which are those of one device."""
     from .amp.autocast_mode import autocast, custom_bwd, custom_fwd
     from .amp.grad_scaler import GradScaler
-    from .core import dtype as dt
+    from .array import dtype as dt
 
     def old(name: str) -> None:
         warnings.warn(f"`torch.{kind}.amp.{name}(args...)` is deprecated. Please use "

@@ -2,7 +2,7 @@
 
 A tensor that is an argument of a process, or goes through a queue, a pipe or a pool, is not copied:
 its memory moves to where it can be shared, and the other side shows the same.  That holds for
-the queues of Python's own module, too; read `core/sending.py` for how.
+the queues of Python's own module, too; read `memory/sending.py` for how.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from multiprocessing import *  # noqa: F403
 
 from . import errors
-from .core import sending
 from .errors import ProcessExitedException, ProcessRaisedException
+from .memory import sending
 
 __all__ = [
     *multiprocessing.__all__,

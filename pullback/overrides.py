@@ -28,7 +28,7 @@ from .core.overriding import (
     takes_part,
 )
 from .core.state import count, state, tied, tied_block
-from .core.table import Packet
+from .table.packets import Packet
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",

@@ -27,13 +27,15 @@ from enum import Enum, IntEnum
 
 from . import errors, library
 from .absent import getter as _getter
-from .aot.runtime import Program
 from .autograd.anomaly_mode import Watcher, unwatch, watch
 from .autograd.profiler_events import EventList, FunctionEvent
-from .core import foreach, stack, surface, table
+from .capture.run import Program
+from .core import stack, surface
 from .core.handle import Tensor
 from .core.state import count, renewed
 from .core.tape import Accumulate, Port
+from .table import lists as foreach
+from .table import packets as table
 
 __all__ = [
     "ProfilerAction",

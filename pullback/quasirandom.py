@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .core.dtype import DType, default
+from .array.dtype import DType, default
+from .array.random import randint
 from .core.handle import Tensor, make
-from .core.random import randint
 from .random_api import Generator, default_generator
 
 __all__ = ["SobolEngine"]

@@ -6,9 +6,9 @@ import contextlib
 import functools
 
 from . import errors
-from .core.device import Device
+from .array.device import Device
+from .array.random import Generator, default_generator
 from .core.handle import Tensor
-from .core.random import Generator, default_generator
 
 __all__ = [
     "Generator",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .core.op import families, overload_of
-from .core.table import load_all
+from .table.packets import load_all
 
 
 def __getattr__(name: str) -> type:

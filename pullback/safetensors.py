@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from .core import device as dev
-from .core import dtype as dt
-from .core.fake import Fake
+from .array import device as dev
+from .array import dtype as dt
+from .array.fake import Fake
 from .core.handle import Tensor, make
 from .serialization.archive import filled, refused, replacing
 

@@ -2,7 +2,7 @@
 
 `UntypedStorage` is bytes that several tensors may show; it is the same object for all of them.
 `TypedStorage` and `FloatStorage` and the like count elements instead, as programs of old expect.
-Read `core/memory.py` first, which does the work.
+Read `memory/storages.py` first, which does the work.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import warnings
 import numpy as np
 
 from . import errors
-from .core import device as dev
-from .core import dtype as dt
-from .core import memory, sending, shared_memory
+from .array import device as dev
+from .array import dtype as dt
+from .array.fake import Fake
 from .core.dispatching import Bare, Outer
-from .core.fake import Fake
 from .core.handle import Box, Tensor, cell_of, meta_of
 from .core.state import state
-from .core.table import ops
 from .core.tape import Accumulate
 from .core.wrapping import make_wrapper_subclass
+from .memory import sending
+from .memory import shared as shared_memory
+from .memory import storages as memory
+from .table.packets import ops
 
 _ITEMS = {
     "double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32",

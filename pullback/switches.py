@@ -10,8 +10,8 @@ from __future__ import annotations
 import warnings
 
 from . import errors
-from .core import device as dev
-from .core import dtype as dt
+from .array import device as dev
+from .array import dtype as dt
 from .core import legacy
 from .core.state import state
 

@@ -7,11 +7,11 @@ import os
 from collections.abc import Sequence
 from typing import IO, Any, TypeAlias
 
-from .core.device import Device as _device
-from .core.dtype import DType as _dtype  # noqa: F401
+from .array.device import Device as _device
+from .array.dtype import DType as _dtype  # noqa: F401
+from .array.layout import layout as _layout  # noqa: F401
+from .array.size import Size
 from .core.handle import Tensor
-from .core.layout import layout as _layout  # noqa: F401
-from .core.size import Size
 
 __all__ = ["Device", "FileLike", "Number", "Storage"]
 

@@ -9,8 +9,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 import pytest
 
 import pullback as torch
-from pullback.core import pytree
-from pullback.core.pytree import (
+from pullback import pytree
+from pullback.pytree import (
     GetAttrKey,
     MappingKey,
     SequenceKey,

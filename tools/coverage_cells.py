@@ -23,11 +23,11 @@ sys.path.insert(0, str(ROOT))
 import pullback
 from pullback import derivatives, errors
 from pullback.compile.lower import rules
-from pullback.core import checks
 from pullback.core.expression import BUILTINS, lookup
 from pullback.core.formula import GIVEN
 from pullback.core.op import OpOverload, aliases, families, overload_of, plain
-from pullback.core.table import Packet
+from pullback.table import checks
+from pullback.table.packets import Packet
 from pullback.testing import samples
 
 lowering = rules()

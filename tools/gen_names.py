@@ -1,4 +1,4 @@
-"""Writes pullback/core/names.py: which file of the operator table has which names.
+"""Writes pullback/table/names.py: which file of the operator table has which names.
 
 With it a file is imported when one of its operators is first used: `import pullback` reads none.
 
@@ -16,8 +16,8 @@ from generated import ROOT, main
 sys.path.insert(0, str(ROOT))
 
 import pullback  # noqa: F401  (the table's entries need it)
-from pullback.core.catalog import FILES, load_all
 from pullback.core.op import registry
+from pullback.table.catalog import FILES, load_all
 
 HEADER = '''\
 """Names of the operators by the file that has them. Made by tools/gen_names.py.
@@ -79,4 +79,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__.split("\n")[0], {"pullback/core/names.py": text()}, "stubs"))
+    sys.exit(main(__doc__.split("\n")[0], {"pullback/table/names.py": text()}, "stubs"))

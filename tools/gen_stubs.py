@@ -33,9 +33,9 @@ from collections.abc import Callable as Callable, Iterator as Iterator, Sequence
 from typing import Any as Any, NamedTuple as _NamedTuple, overload as _overload
 
 import numpy as _np
-from pullback.core.device import Device as _device
-from pullback.core.dtype import DType as _dtype
-from pullback.core.size import Size as Size
+from pullback.array.device import Device as _device
+from pullback.array.dtype import DType as _dtype
+from pullback.array.size import Size as Size
 
 # Names of builtin types that the package or Tensor use for something else.
 _bool = bool
@@ -48,6 +48,9 @@ _Number = _int | _float | _bool | _complex
 '''
 
 # Schema type -> annotation. What is not listed is Any.
+# packages of this one that are not for users
+INTERNAL = {f"pullback.{name}" for name in (
+    "core", "array", "memory", "eager", "symbolic", "table", "pytree", "settings")}
 TYPES = {
     "Tensor": "Tensor", "Scalar": "_Number", "int": "_int", "float": "_float", "bool": "_bool",
     "str": "_str", "ScalarType": "_dtype", "Device": "_device | _str",
@@ -351,8 +354,8 @@ def stub() -> str:
             value = getattr(pullback, name)
         except (AttributeError, ImportError):
             continue  # announced, not there yet
-        if value is pullback.core:
-            continue  # internal; importable by its own name
+        if getattr(value, "__name__", None) in INTERNAL:
+            continue  # importable by its own name
         if name == "compile":
             # the package of that name can be called, and users mean that
             value = importlib.import_module("pullback.compile.api").compile

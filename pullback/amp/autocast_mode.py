@@ -14,12 +14,12 @@ import weakref
 from typing import Any
 
 from .. import errors
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.handle import Tensor
-from ..core.pytree import tree_map
 from ..core.stack import bind
 from ..core.state import count, state, tied
 from ..core.tape import Accumulate
+from ..pytree import tree_map
 
 # The operators of PyTorch's CPU autocast: in the 16-bit dtype, in float32, in the widest dtype of
 # their inputs.

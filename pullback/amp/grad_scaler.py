@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.handle import Tensor, make
 from ..core.surface import mark_written
 

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 from .. import errors
-from ..core.fake import Fake
+from ..array.fake import Fake
 from ..core.handle import Box, Tensor
 from ..core.state import renewed, sequence, state
 from . import engine

@@ -13,10 +13,10 @@ import numpy as np
 from .. import errors
 from ..core.dispatching import Outer
 from ..core.handle import Tensor, make
-from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.surface import current
-from ..core.table import ops
 from ..interp.vmap import Vmap
+from ..pytree import tree_flatten, tree_unflatten
+from ..table.packets import ops
 from .engine import grad
 from .forward_ad import DualLevel
 from .grad_mode import enable_grad, no_grad

@@ -19,19 +19,19 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import errors
-from ..core import dtype as dt
+from ..array import dtype as dt
+from ..array.layout import copied_like
 from ..core.dispatching import looked_at, shown
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.hooks import run_accumulated_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks
-from ..core.layout import copied_like
 from ..core.overriding import offer_functions
 from ..core.project import project
 from ..core.stack import outlived
 from ..core.state import ALONE, fast, off, renewed, state
 from ..core.surface import bump, refresh
-from ..core.table import ops
 from ..core.tape import Accumulate, Blind, Node, Origin, Port, level_own, port
 from ..interp.vmap import Vmap
+from ..table.packets import ops
 
 _ndarray = np.ndarray
 

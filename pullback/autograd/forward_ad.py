@@ -12,15 +12,15 @@ import weakref
 from typing import Any, NamedTuple
 
 from .. import errors
+from ..array.device import address, namespace, owner
 from ..core import surface, tape
-from ..core.device import address, namespace, owner
 from ..core.handle import Tensor, cell_of, is_buffer, make
 from ..core.stack import bind, tensors_in
 from ..core.state import state, tied
 from ..core.surface import assign, current, refresh, store
-from ..core.table import ops
 from ..interp.box import map_tensors
 from ..interp.jvp import Dual, Jvp, needs_decomposition
+from ..table.packets import ops
 from ..tensor.values import repr_with
 from . import transpose  # noqa: F401  (gives forward mode its last resort)
 from .engine import edge_of

@@ -21,14 +21,12 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.dispatching import detach_kept, proper
 from ..core.handle import Link, Tensor, cell_of, is_buffer, make, one_more
 from ..core.hooks import Packed, SavedTensor, packed
-from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import fast, off, sequence, state
 from ..core.surface import bump, copy_slices, may_write, refresh
-from ..core.table import ops
 from ..core.tape import (
     Blind,
     Node,
@@ -42,6 +40,8 @@ from ..core.tape import (
     place,
     port,
 )
+from ..pytree import tree_flatten, tree_unflatten
+from ..table.packets import ops
 
 __all__ = [
     "Function",

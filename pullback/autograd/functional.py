@@ -13,7 +13,7 @@ from collections.abc import Callable
 from .. import errors
 from ..core.handle import Tensor
 from ..core.state import state
-from ..core.table import ops
+from ..table.packets import ops
 from .engine import grad
 from .grad_mode import _Switch, enable_grad
 

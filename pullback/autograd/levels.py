@@ -18,12 +18,12 @@ from ..core.project import project
 from ..core.stack import outlive
 from ..core.state import fast, off, state, tied
 from ..core.surface import assign, refresh
-from ..core.table import ops
 from ..core.tape import Accumulate, Node, level_own, make_node, on_tape
 from ..interp.box import map_tensors
 from ..interp.jvp import Dual, Jvp
 from ..interp.lift import Lift
 from ..interp.vmap import Batched, Vmap
+from ..table.packets import ops
 from .engine import grad
 from .function import (
     _FLOATING,

@@ -14,8 +14,8 @@ from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.hooks import run_accumulated_hooks
 from ..core.project import project
 from ..core.state import ALONE, state
-from ..core.table import ops
 from ..core.tape import Accumulate, Node
+from ..table.packets import ops
 
 
 def pull(node: Node, grads: list, needs: list) -> list:

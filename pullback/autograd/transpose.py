@@ -7,10 +7,10 @@ tangents, is J t.
 from __future__ import annotations
 
 from ..core.handle import Tensor
-from ..core.table import ops
 from ..core.tape import Accumulate, _save
 from ..interp import jvp as forward
 from ..interp.lift import Lift
+from ..table.packets import ops
 from .engine import grad
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..aot.entry import aot_function
-from ..aot.modules import aot_module
+from ..array.size import Symbolic
+from ..capture.entry import aot_function
+from ..capture.modules import aot_module
 from ..core.handle import make
-from ..core.size import Symbolic
 from ..decomp import get_decompositions
 from ..fx.graph_module import GraphModule
 from ..fx.interpreter import Interpreter
@@ -65,7 +65,7 @@ def nnc_jit(f: Callable) -> Callable:
 
 def memory_efficient_fusion(fn: Any, **kwargs: Any) -> Any:
     """A function or a module whose backward computes again what is cheap, compiled natively."""
-    from ..aot.partition import min_cut_rematerialization_partition
+    from ..cut.partition import min_cut_rematerialization_partition
 
     config = {
         "fw_compiler": ts_compile,

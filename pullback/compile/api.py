@@ -1,7 +1,7 @@
 """`compile`: the captured graphs of a function, made native.
 
-Capturing, cutting and running are `aot/`'s; this file only chooses the backend.  Read `backend.py`
-next.
+Capturing and running are `capture/`'s, cutting is `cut/`'s; this file only chooses the backend.
+Read `backend.py` next.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import os
 import warnings
 
 from .. import errors
-from ..aot import refusals
-from ..aot.api import (
+from ..capture.compiled import (
     Backend,
     Compiled,
     boxed,
@@ -22,6 +21,7 @@ from ..aot.api import (
     with_unit_seed,
 )
 from ..core.state import state
+from ..cut import refusals
 from ..decomp import Everything
 from ..fx.graph_module import GraphModule
 from .backends import AotAutograd, lookup_backend
@@ -35,16 +35,16 @@ def native(module: GraphModule, name: str):
 
 
 def _min_cut(module: GraphModule, count: int):
-    from ..aot.partition import min_cut_rematerialization_partition
+    from ..cut.partition import min_cut_rematerialization_partition
 
     return min_cut_rematerialization_partition(module, count)
 
 
 def _limited(module: GraphModule, count: int, memory=None, planned: bool = True, fuse: bool = True):
     """The cut within a limit, for the sizes at hand."""
-    from ..aot import eager
-    from ..aot.partition import min_cut_rematerialization_partition
-    from ..aot.simulate import Meter
+    from ..cut import eager_peak as eager
+    from ..cut.partition import min_cut_rematerialization_partition
+    from ..cut.simulate import Meter
     from .memory import Planned
 
     one = fuse and is_loss(module, count)
@@ -145,8 +145,8 @@ def compile(
             f"{', '.join(sorted(_THEIRS))}"))
     backend, cut = lookup_backend(backend or "native"), _min_cut
     if memory is not None:
-        from ..aot.budget import parse_memory, within
-        from ..aot.simulate import Meter
+        from ..cut.budget import parse_memory, within
+        from ..cut.simulate import Meter
         from .memory import Planned
 
         limit = parse_memory(memory)

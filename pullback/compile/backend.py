@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import errors
-from ..aot.api import boxed
-from ..core.dtype import default
-from ..core.effects import effect_of
-from ..core.size import Symbolic
+from ..array.dtype import default
+from ..array.size import Symbolic
+from ..capture.compiled import boxed
+from ..table.effects import effect_of
 from . import cache, native, toolchain
 from .errors import (
     CacheUnusable,
@@ -160,7 +160,7 @@ def is_sized(module: object) -> bool:
 
 def make_native(gm: object, name: str, tools: toolchain.Toolchain, sized: bool = False) -> Unit:
     """The C text and the plan of a graph; products of matrices that it needs are begun."""
-    from ..aot.simulate import is_tight
+    from ..cut.simulate import is_tight
     from .lower import lower  # a warm cache needs none of these
     from .memory import given_away
     from .schedule import schedule

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from ..aot.compilers import make_boxed_func, nop
-from ..aot.entry import AotFunction, aot_function
-from ..aot.modules import aot_module_simplified
+from ..capture.compilers import make_boxed_func, nop
+from ..capture.entry import AotFunction, aot_function
+from ..capture.modules import aot_module_simplified
 
 OWN = ("native", "numpy")  # what `compile` knows by itself, and under PyTorch's names
 # PyTorch's backends for debugging run the same graphs operator by operator

@@ -12,9 +12,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..core.symbolic import expr as ex
-from ..core.symbolic.env import Relation, ShapeEnv
-from ..core.symbolic.expr import Expr, const
+from ..symbolic import expr as ex
+from ..symbolic.env import Relation, ShapeEnv
+from ..symbolic.expr import Expr, const
 from .number import NotGeneral, Number, formula
 
 _REASON = "a loop of the native code depends on it"

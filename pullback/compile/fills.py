@@ -1,4 +1,4 @@
-"""Loads `runtime/random.c`: random arrays in C, with the numbers that `core/random.py` makes.
+"""Loads `runtime/random.c`: random arrays in C, with the numbers that `array/random.py` makes.
 
 It is built when drawing has taken about as long as building does, for the first time on a machine,
 and loaded where it has been built.  Without a compiler NumPy draws the same numbers, only slower.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 
-from ..core.generator import Generator
+from ..array.generator import Generator
 from . import cache, native, toolchain
 from .errors import CompilerFailed, CompilerNotFound
 

@@ -11,9 +11,9 @@ import operator
 from dataclasses import dataclass, field
 from math import prod
 
-from ..core.effects import effect_of
-from ..core.layout import strides_order
+from ..array.layout import strides_order
 from ..fx.traits import cost_of
+from ..table.effects import effect_of
 from .builder import Builder, Unsupported, code_of, permute
 from .errors import GraphNotSupported
 from .interpret import attribute

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
 
-from ..aot.eager import inside_of
-from ..aot.simulate import Meter, Taken
+from ..cut.eager_peak import inside_of
+from ..cut.simulate import Meter, Taken
 from ..fx.graph_module import GraphModule
 from . import blocks, sound
 from .builder import item_size

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from ..aot import short
+from ..capture import fast_guards as short
 from ..core.handle import Tensor
 from . import cache, toolchain
 from .errors import CompilerFailed

@@ -9,7 +9,7 @@ import ctypes
 import math
 import re
 
-from ..core.dtype import default, float64
+from ..array.dtype import default, float64
 from .builder import Builder, Unsupported, broadcast
 from .expressions import wrapped
 from .ir import UNARY, Ref

@@ -20,16 +20,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..aot.dynamic import concrete, without_sizes
-from ..aot.explain import note
+from ..array.size import Symbolic
+from ..capture.explain import note
 from ..core.handle import Tensor
-from ..core.size import Symbolic
-from ..core.symbolic.env import ShapeEnv
-from ..core.symbolic.expr import FUNCTIONS as INTEGERS
-from ..core.symbolic.expr import Expr
-from ..core.symbolic.number import FloatExpr
+from ..fx.concrete import concrete, without_sizes
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_aggregate
+from ..symbolic.env import ShapeEnv
+from ..symbolic.expr import FUNCTIONS as INTEGERS
+from ..symbolic.expr import Expr
+from ..symbolic.number import FloatExpr
 from . import cache, native, toolchain
 from .backend import (
     CompiledGraph,

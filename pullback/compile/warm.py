@@ -21,8 +21,8 @@ from . import cache, toolchain
 from .errors import CompilerNotFound
 
 if TYPE_CHECKING:
-    from ..aot.joint import Joint
-    from ..aot.runtime import Program
+    from ..capture.joint import Joint
+    from ..capture.run import Program
 
 _FACTS = ("copied", "kept", "random")  # of every program
 _SAVED = ("checked", "checked_outputs", "saved_copies")  # of what its forward saves
@@ -89,7 +89,7 @@ class Remembered:
 
 def recall(joint: Joint, fuse: bool, flags: str) -> Remembered | None:
     """What is known of a joint graph; None where nothing can be."""
-    from ..aot.context import config
+    from ..cut.settings import config
     from .backend import graph_text, identity
 
     if not config.enable_autograd_cache:

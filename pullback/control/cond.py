@@ -9,14 +9,14 @@ from typing import Any
 from .. import errors
 from ..autograd.function import Function
 from ..core.handle import Tensor
-from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state
-from ..core.symbolic.number import SymBool
-from ..core.table import ops
 from ..func.grad import jvp, vjp
 from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
+from ..pytree import tree_flatten, tree_unflatten
+from ..symbolic.number import SymBool
+from ..table.packets import ops
 from .subgraph import (
     Body,
     HigherOrder,

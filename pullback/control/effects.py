@@ -2,7 +2,7 @@
 
 `with_effects(token, op, *args)` calls an operator and returns a new token before its results: who
 needs the token comes later.  Tokens carry nothing.  `print` is an operator with an effect of its
-own.  `core/effects.py` knows which operators have one, `aot/tokens.py` writes such graphs.
+own.  `table/effects.py` knows which operators have one, `capture/tokens.py` writes such graphs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.effects import EffectType, effect_of, get_effect, register_effect
 from ..core.handle import Tensor, make
 from ..core.op import OpOverload
-from ..core.pytree import tree_map
 from ..core.state import state
 from ..fx.make_fx import fake_of
 from ..fx.traits import has_side_effect
 from ..interp.trace import Trace
+from ..pytree import tree_map
+from ..table.effects import EffectType, effect_of, get_effect, register_effect
 from .subgraph import HigherOrder, below, inner
 
 __all__ = ["has_aliasing", "has_effects", "new_token_tensor", "with_effects"]

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import errors
+from ..array.dims import wrap_dim
 from ..autograd.function import Function
-from ..core.dims import wrap_dim
 from ..core.handle import Tensor
-from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state
-from ..core.table import ops
 from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
+from ..pytree import tree_flatten, tree_unflatten
+from ..table.packets import ops
 from .cond import asked, pull_back, push_forward
 from .subgraph import (
     HigherOrder,

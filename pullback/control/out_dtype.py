@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.handle import Tensor, is_buffer
 from ..core.op import OpOverload
-from ..core.pytree import tree_map
 from ..core.stack import tensors_in
 from ..core.state import state
 from ..fx.make_fx import fake_of
 from ..interp.trace import Trace
+from ..pytree import tree_map
 from .subgraph import HigherOrder, below, inner
 
 _ALLOWED = ("linear", "mm", "conv2d", "convolution", "mul.Tensor", "mul.Scalar", "div.Tensor",

@@ -14,18 +14,15 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core import dtype as dt
+from ..array import dtype as dt
+from ..array.fake import Fake
 from ..core import tape
 from ..core.dispatching import Outer
-from ..core.effects import effect_of
-from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.op import overload
-from ..core.pytree import tree_flatten
 from ..core.stack import bind
 from ..core.state import state, tied
 from ..core.surface import current
-from ..core.table import ops
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
@@ -36,6 +33,9 @@ from ..fx.traits import viewed
 from ..interp.box import map_tensors
 from ..interp.trace import Trace, Traced
 from ..interp.vmap import Batched
+from ..pytree import tree_flatten
+from ..table.effects import effect_of
+from ..table.packets import ops
 
 operators: dict[str, HigherOrder] = {}
 _NUMBER, _DETACH = overload("scalar_tensor"), overload("detach")

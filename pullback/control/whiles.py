@@ -19,12 +19,12 @@ from typing import Any
 from .. import errors
 from ..autograd.function import Function
 from ..core.handle import Tensor
-from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state
-from ..core.table import ops
 from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
+from ..pytree import tree_flatten, tree_unflatten
+from ..table.packets import ops
 from .cond import pull_back, push_forward
 from .loops import _in_front, _same_carry
 from .subgraph import (

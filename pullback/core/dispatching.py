@@ -15,8 +15,8 @@ import weakref
 import numpy as np
 
 from .. import errors
-from . import dtype as dt
-from .fake import Fake
+from ..array import dtype as dt
+from ..array.fake import Fake
 from .handle import Tensor, cell_of, make
 from .op import overload
 from .overriding import _slot, method_of
@@ -38,7 +38,7 @@ class Outer(Fake):
 
     def concrete(self, handle: Tensor, what: str) -> Tensor:
         """Its value, which only the class knows."""
-        from .table import ops
+        from ..table.packets import ops
 
         if self.size != 1:
             raise RuntimeError(
@@ -191,7 +191,7 @@ def detach_kept(node) -> None:
     """PyTorch detaches results that a node keeps, when they are kept and when they are used."""
     if not node.saved or node.saved.__class__ is not tuple:  # or they are computed again
         return
-    from .table import ops
+    from ..table.packets import ops
 
     for t in _kept_results(node):
         if shown(t):
@@ -455,10 +455,11 @@ def write(ov, flat: tuple):
     x = flat[0]
     if found is None or not isinstance(x, Tensor):
         return NotImplemented
-    from . import stack, surface, views
+    from ..memory import views
+    from . import stack, surface
 
     if ov.is_composite:  # by its parts, then a copy
-        from .table import ops
+        from ..table.packets import ops
 
         new = stack.bind_as_given(ov, flat)
         return x if new is x else ops.copy_(x, new)
@@ -472,7 +473,7 @@ def write(ov, flat: tuple):
     views.may_write(x, tracked, level, ov.is_view)
     before = flat
     if recorded and surface.saves_self(ov, flat, x):
-        from .table import ops
+        from ..table.packets import ops
 
         with Below(ov, None):
             old = ops.clone(x)
@@ -511,7 +512,7 @@ def _facts(box: Outer) -> Fake:
 
 def _reshaped(ov, flat: tuple, x: Tensor) -> None:
     """A wrapper's facts after `t_()` and the like: those of the view."""
-    from .evaluate import run_raw
+    from ..array.evaluate import run_raw
 
     box = x._data
     new = run_raw(ov, (_facts(box), *flat[1:]))
@@ -520,8 +521,8 @@ def _reshaped(ov, flat: tuple, x: Tensor) -> None:
 
 def write_out(ov, flat: tuple, outs: list) -> bool:
     """`op(..., out=)` where somebody is to be asked; composite operators by their parts."""
+    from ..table.packets import ops
     from . import stack, surface
-    from .table import ops
 
     found = somebody((*flat, *outs))
     if found is None:

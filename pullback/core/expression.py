@@ -242,8 +242,8 @@ def lookup(name: str):
     found = BUILT_IN.get(name) or helper(name)
     if found is not None:
         return found
+    from ..table.packets import ops
     from .op import families
-    from .table import ops
     return getattr(ops, name) if name in families or name in ops else None
 
 

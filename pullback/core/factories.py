@@ -9,12 +9,13 @@ import sys
 from typing import Any
 
 from .. import errors
-from .device import Device
+from ..array.device import Device
 from .op import OpOverload
 
 # where frames between a user's call of a factory and the one who looks are
 _SURFACE = tuple(f"pullback.{n}" for n in (
-    "core.", "interp.", "fx.", "aot.", "ops.", "creation", "generated", "random_api", "tensor",
+    "core.", "array.", "memory.", "eager.", "table.", "symbolic.", "interp.", "fx.", "ops.",
+    "capture.", "cut.", "python_state.", "creation", "generated", "random_api", "tensor",
     "testing.two_tensor", "utils.selective"))
 _ENGINE = "pullback.autograd.engine"
 

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 
 from .. import errors
-from . import checks
+from ..table import checks
 from .expression import (  # lookup, fact_value: re-exported
     BUILTINS,
     SPACE,

@@ -5,9 +5,9 @@ from collections.abc import Callable as Callable, Iterator as Iterator, Sequence
 from typing import Any as Any, NamedTuple as _NamedTuple, overload as _overload
 
 import numpy as _np
-from pullback.core.device import Device as _device
-from pullback.core.dtype import DType as _dtype
-from pullback.core.size import Size as Size
+from pullback.array.device import Device as _device
+from pullback.array.dtype import DType as _dtype
+from pullback.array.size import Size as Size
 
 # Names of builtin types that the package or Tensor use for something else.
 _bool = bool

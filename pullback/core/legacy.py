@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from .. import errors
-from . import dtype as dt
-from .data import make_tensor_data
-from .fake import fake_like
+from ..array import dtype as dt
+from ..array.data import make_tensor_data
+from ..array.fake import fake_like
+from ..array.size import Size, Symbolic, is_symbolic
 from .handle import Tensor, make
-from .size import Size, Symbolic, is_symbolic
 from .state import state
 
 NAMES = {

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from . import dtype as dt
-from .catalog import PUBLIC, Catalog, load
+from ..array import dtype as dt
+from ..table.catalog import PUBLIC, Catalog, load
 from .schema import Argument, Qualified, Schema
 from .state import fast
 
@@ -111,7 +111,7 @@ class Op:
     @classmethod
     def evaluate(cls, *raw):
         """Run the kernel on raw arrays, promotion included."""
-        from .evaluate import run_raw
+        from ..array.evaluate import run_raw
 
         return run_raw(overload_of(cls), raw)
 
@@ -256,7 +256,7 @@ class OpOverload:
     @property
     def overloadpacket(self):
         """The family of overloads that this one belongs to."""
-        from .table import ops
+        from ..table.packets import ops
 
         return getattr(ops, self.op.base_name)
 
@@ -269,14 +269,14 @@ class OpOverload:
         made = rule_function(inspect.getattr_static(self.op, "run"), self.schema, ("xp",))
         several = self.kind == "random" and len(self.schema.returns) > 1
         if self.op.lies in _LIES and not self.op.arranges and (several or self.kind == "op"):
-            from . import evaluate
+            from ..array import evaluate
 
             lying = getattr(evaluate, _LIES[self.op.lies])
             at = self.followed
             return lambda xp, *args: lying(xp, made(xp, *args), args[at:])
         if self.op.ordered:
             return made
-        from .evaluate import relaid
+        from ..array.evaluate import relaid
 
         return lambda xp, *args: relaid(xp, made(xp, *args), args)
 
@@ -313,7 +313,7 @@ class OpOverload:
         made = plain(inspect.getattr_static(self.op, "compose"))
         if not self.op.alike:
             return made
-        from .evaluate import refuse_mixed
+        from ..array.evaluate import refuse_mixed
 
         def alike(*args):
             refuse_mixed(self, args)
@@ -332,7 +332,7 @@ class OpOverload:
     @property
     def tags(self) -> list:
         """What PyTorch says of the operator."""
-        from .tags import tags_of
+        from ..table.tags import tags_of
 
         return tags_of(self)
 
@@ -415,7 +415,7 @@ class OpOverload:
         self._seen.clear()
         for name in ("rule", "pushforward", "never_differentiable"):
             self.__dict__.pop(name, None)
-        from .fast import renew
+        from ..eager.fast import renew
 
         renew(self)
 
@@ -448,7 +448,7 @@ class OpOverload:
         plan = self._plans.get(kind)
         if plan is not None:
             return plan(*flat)
-        from .plan import make_plan
+        from ..eager.plan import make_plan
         from .stack import bind
 
         out = bind(self, flat)
@@ -481,7 +481,7 @@ def apart(ov: OpOverload, function: Callable) -> Callable:
     """
     if ov.is_view or ov.is_composite or "pure" in ov.op.unchecked:
         return function
-    from .views import in_own_memory
+    from ..memory.views import in_own_memory
 
     def call(*flat: Any) -> Any:
         return in_own_memory(function(*flat), flat)

@@ -153,7 +153,7 @@ def converted(value, cls: type):
         return value
     if isinstance(value, Tensor) and not isinstance(value, cls):
         return as_subclass(value, cls)
-    if isinstance(value, (tuple, list)) and type(value).__module__ != "pullback.core.size":
+    if isinstance(value, (tuple, list)) and type(value).__module__ != "pullback.array.size":
         items = [converted(v, cls) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value
@@ -163,7 +163,7 @@ def as_subclass(self: Tensor, cls: type) -> Tensor:
     """The same tensor as a member of another class: shares memory and history."""
     _refuse_stranger(cls, "as_subclass")
     refuse_wrapper(cls, self)
-    from .table import ops
+    from ..table.packets import ops
 
     with DisableTorchFunction():  # no mode is asked about the change of class
         t = ops.alias(self)

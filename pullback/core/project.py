@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from .. import errors
-from . import dtype as dt
+from ..array import dtype as dt
+from ..table.packets import ops
 from .handle import Tensor, make
 from .state import fast
-from .table import ops
 
 _SUMMED = {dt.float32.np, dt.float64.np}  # dtypes that are summed in their own precision
 

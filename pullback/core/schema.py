@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import errors
-from . import dtype as dt
-from .device import Device
+from ..array import dtype as dt
+from ..array.device import Device
+from ..array.layout import STRIDED
+from ..array.size import Symbolic, is_symbolic
 from .handle import Tensor
-from .layout import STRIDED
-from .size import Symbolic, is_symbolic
 
 _TYPE = re.compile(r"(?P<base>[A-Za-z_]\w*)(\s*\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)"
                    r"(\s+(?P<name>[A-Za-z_]\w*))?$")

@@ -13,9 +13,9 @@ import weakref
 import numpy as np
 
 from .. import errors
-from .dims import broadcast_shapes
-from .evaluate import escaped, raw_of, run_raw, wrap_all
-from .fake import Fake, fake_like
+from ..array.dims import broadcast_shapes
+from ..array.evaluate import escaped, raw_of, run_raw, wrap_all
+from ..array.fake import Fake, fake_like
 from .handle import INFERENCE, Box, Tensor, cell_of, is_buffer, make
 from .state import count, fast, state, tied, turn, uncast
 
@@ -258,7 +258,7 @@ def lifted(t: Tensor) -> Tensor:
         return dispatching.lifted(t)
     found = state.stack[state.mode].fresh(t)
     if found is None:
-        from .table import ops  # which needs this file
+        from ..table.packets import ops  # which needs this file
 
         return ops.lift_fresh(t)
     return found

@@ -15,12 +15,12 @@ import warnings
 import numpy as np
 
 from .. import errors
-from . import dtype as dt
-from . import memory
-from .evaluate import run_raw
-from .fake import Fake
+from ..array import dtype as dt
+from ..array.evaluate import run_raw
+from ..array.fake import Fake
+from ..array.layout import strides_order
+from ..memory import storages as memory
 from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
-from .layout import strides_order
 from .state import fast, state, tick
 
 _ndarray = np.ndarray
@@ -73,7 +73,7 @@ def inplace(ov, flat: tuple) -> Tensor:
         return inplace_view(ov, flat)
     if not isinstance(x, Tensor):
         if type(x) is list:
-            from .foreach import inplace as each
+            from ..table.lists import inplace as each
 
             return each(ov, flat)
         raise errors.ArgumentError(f"{ov.op.base_name}_ wants a tensor, got {type(x).__name__}")
@@ -123,7 +123,7 @@ def inplace(ov, flat: tuple) -> Tensor:
     if by is None:
         new = new.to(x.dtype)
         if ov.op.promote == "bool" and x._edge is not None:
-            from .table import ops
+            from ..table.packets import ops
 
             new = ops.fill(make(x._data, x._edge), 0) + new  # tracked still, with derivative zero
     return assign(x, new, by)
@@ -136,7 +136,7 @@ def _drawn_in_order(ov, flat: tuple) -> Tensor:
     order = strides_order(x._data.shape, x._data.strides)
     if order is None:
         return stack.bind_as_given(ov, flat)
-    from .table import ops
+    from ..table.packets import ops
 
     new = stack.bind_as_given(ov, (ops.permute(x, order), *flat[1:]))
     return ops.permute(new, sorted(range(len(order)), key=order.__getitem__))
@@ -310,7 +310,7 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
             if x._data.known is not None:
                 x._data.write_constant(new._data)
             if state.reals:
-                from .reals import write
+                from ..array.reals import write
 
                 write(x._data, new._data)
         if record and (new._edge is not None or base._edge is not None):
@@ -554,7 +554,7 @@ class Derived:
     @property
     def tags(self) -> list:
         """What PyTorch says of the operator."""
-        from .tags import tags_of
+        from ..table.tags import tags_of
 
         return tags_of(self)
 
@@ -565,7 +565,7 @@ class Derived:
     @property
     def overloadpacket(self):
         """The family of overloads that this one belongs to."""
-        from .table import ops
+        from ..table.packets import ops
 
         return getattr(ops, self.name.partition(".")[0])
 
@@ -693,8 +693,7 @@ class OutOverload(Derived):
         raise no_match(self.name, self.functional, args, kwargs)
 
 
-from . import dispatching, stack, tape  # noqa: E402  (they need the names above)
-from .views import (  # noqa: E402
+from ..memory.views import (  # noqa: E402
     _recording,
     _repeats,  # noqa: F401
     copy_slices,
@@ -712,3 +711,4 @@ from .views import (  # noqa: E402
     scatter,
     unhooked,
 )
+from . import dispatching, stack, tape  # noqa: E402  (they need the names above)

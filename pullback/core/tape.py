@@ -14,8 +14,8 @@ import weakref
 import numpy as np
 
 from .. import errors
-from . import dtype as dt
-from . import recorder
+from ..array import dtype as dt
+from ..eager import recorder
 from .expression import fact_name, fact_value
 from .handle import INFERENCE, Tensor, cell_of, is_buffer, make
 from .state import fast, sequence, state
@@ -449,7 +449,7 @@ def first_runs(rule, general):
         nonlocal runs
         runs += 1
         if runs == OFTEN:
-            from .raw import apply_of
+            from ..eager.raw import apply_of
 
             kind = next(c for c in type(self).__mro__ if vars(c).get("apply") is apply)
             kind.apply = apply_of(rule, self.outputs > 1) or general

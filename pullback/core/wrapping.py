@@ -14,15 +14,15 @@ from functools import partial
 from types import SimpleNamespace
 
 from .. import errors
-from . import device as dev
-from . import dtype as dt
-from .dims import wrap_dim
+from ..array import device as dev
+from ..array import dtype as dt
+from ..array.dims import wrap_dim
+from ..array.layout import STRIDED
+from ..array.size import Size, Symbolic, whole
 from .dispatching import FACTS, Outer, called
 from .handle import Cell, Tensor, disabled
-from .layout import STRIDED
 from .op import overload
 from .overriding import UNASKED, arm, plainly, tellers
-from .size import Size, Symbolic, whole
 from .state import state
 
 _new = object.__new__

@@ -8,7 +8,7 @@ nor composite, needs a `decomp`: `tests/decomp` sees to it.
 
 from __future__ import annotations
 
-from ..core.tags import CORE
+from ..table.tags import CORE
 
 # Core operators that PyTorch's core table takes apart nevertheless
 _APART = """

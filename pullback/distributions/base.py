@@ -13,9 +13,9 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from .. import errors
+from ..array.size import Size
 from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor
-from ..core.size import Size
 from ..func import jvp
 from . import constraints
 from .constraints import Constraint, is_dependent

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import errors
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 
 __all__ = [
     "Constraint",

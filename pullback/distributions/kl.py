@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Callable
 
 from .. import errors
-from ..core.dims import broadcast_shapes
+from ..array.dims import broadcast_shapes
 from ..core.handle import Tensor
-from ..core.table import ops
 from ..func import jvp
+from ..table.packets import ops
 from .base import Distribution, ExponentialFamily
 from .discrete import Bernoulli, Binomial, Categorical, Geometric, OneHotCategorical, Poisson
 from .location import Cauchy, Laplace, Normal, Uniform

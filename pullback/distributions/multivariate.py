@@ -7,12 +7,12 @@ import warnings
 from collections.abc import Sequence
 
 from .. import errors
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes
+from ..array.size import Size
 from ..autograd.grad_mode import no_grad
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes
 from ..core.handle import Tensor
-from ..core.size import Size
-from ..core.table import ops
+from ..table.packets import ops
 from . import constraints
 from .base import Distribution, ExponentialFamily, Value, checked
 from .constraints import Constraint

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..array.size import Size
 from ..core.handle import Tensor
-from ..core.size import Size
-from ..core.table import ops
+from ..table.packets import ops
 from . import constraints
 from .base import BINARY, CATEGORIES, Value, Weighted, checked
 from .discrete import Categorical, _OverCategories

@@ -15,11 +15,11 @@ import weakref
 from collections.abc import Sequence
 
 from .. import errors
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes
+from ..array.size import Size
 from ..core.handle import Tensor
-from ..core.size import Size
-from ..core.table import ops
+from ..table.packets import ops
 from . import constraints
 from .constraints import Constraint
 from .utils import _sum_rightmost, broadcast_all, surely

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
+from ..array import dtype as dt
+from ..array.size import Size
 from ..core.handle import Tensor
-from ..core.size import Size
-from ..core.table import ops
+from ..table.packets import ops
 from . import constraints
 from .base import Distribution, Value, checked
 from .constraints import Constraint

@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 
 from .. import errors
-from ..core import dtype as dt
+from ..array import dtype as dt
+from ..array.size import Size
 from ..core.handle import Tensor
-from ..core.size import Size
-from ..core.table import ops
+from ..table.packets import ops
 from . import constraints
 from .transform_base import (
     AbsTransform,

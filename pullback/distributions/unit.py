@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from .. import errors
+from ..array.size import Size
 from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor
-from ..core.size import Size
-from ..core.table import ops
+from ..table.packets import ops
 from . import constraints
 from .base import BINARY, ExponentialFamily, Value, Weighted, checked
 from .utils import broadcast_all, clamp_probs, cross_entropy, rand

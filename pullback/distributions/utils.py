@@ -10,16 +10,16 @@ from collections.abc import Callable
 from numbers import Number
 
 from .. import errors
+from ..array import dtype as dt
 from ..autograd.grad_mode import enable_grad
-from ..core import dtype as dt
 from ..core.handle import Tensor
-from ..core.reading import concrete
 from ..core.state import in_passing
-from ..core.table import ops
 from ..creation import broadcast_tensors, tensor
 from ..interp.box import Wrapped
 from ..interp.trace import Traced
+from ..memory.reading import concrete
 from ..overrides import is_tensor_like
+from ..table.packets import ops
 
 __all__ = [
     "broadcast_all",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import errors
+from ..array.size import Size
 from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor
-from ..core.size import Size
 from . import constraints
 from .base import Distribution, checked
 from .constraints import Constraint

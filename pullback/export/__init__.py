@@ -35,7 +35,7 @@ _FROM = {
     "unflatten": "InterpreterModule UnflattenedModule unflatten",
 }
 _PLACE = {name: (f".{module}", name) for module, names in _FROM.items() for name in names.split()}
-_PLACE["register_dataclass"] = "..core.pytree", "register_dataclass"
+_PLACE["register_dataclass"] = "..pytree", "register_dataclass"
 _PLACE["default_decompositions"] = "..decomp", "core_aten_decompositions"
 __all__ = sorted(_PLACE)
 sys.modules[__name__].__class__ = Package

@@ -15,8 +15,8 @@ import numpy as np
 
 from .. import errors, safetensors
 from ..core.handle import Tensor, make
-from ..core.pytree import tree_flatten, tree_unflatten
 from ..nn.parameter import Parameter
+from ..pytree import tree_flatten, tree_unflatten
 from ..serialization.archive import Archive, Writer, replacing
 from . import pt2
 from .check import check_program

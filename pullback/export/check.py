@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .. import errors
-from ..aot.dynamic import concrete
 from ..control import HigherOrder
 from ..core.handle import Tensor, make
 from ..core.op import OpOverload
 from ..core.state import state
 from ..core.surface import InplaceOverload, OutOverload
+from ..fx.concrete import concrete
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
 from ..interp.box import map_tensors

@@ -1,6 +1,6 @@
 """`draft_export`: a program at any price, with a report of what it relies on and should not.
 
-The capture computes with the data of the arguments beside (`core/reals.py`).  Questions that only
+The capture computes with the data of the arguments beside (`array/reals.py`).  Questions that only
 data can answer are answered by these, and checked in every call of the program; an operator whose
 fake is missing or wrong gets one from its results; dims that promise too much are `Dim.AUTO`.
 """
@@ -13,12 +13,12 @@ from enum import IntEnum
 from typing import Any
 
 from .. import errors
-from ..aot.context import config
-from ..core import reals
-from ..core.pytree import tree_map
-from ..core.symbolic.env import BY_DATA
+from ..array import reals
+from ..cut.settings import config
 from ..nn.module import Module
+from ..pytree import tree_map
 from ..random_api import fork_rng
+from ..symbolic.env import BY_DATA
 from .dynamic_shapes import found_out
 from .program import ExportedProgram
 from .trace import export

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import errors
-from ..aot.joint import Sizes
-from ..core.fake import Fake
+from ..array.fake import Fake
+from ..array.size import Symbolic
+from ..capture.joint import Sizes
 from ..core.handle import Tensor, make
-from ..core.pytree import tree_flatten, tree_is_leaf, tree_map
-from ..core.size import Symbolic
-from ..core.symbolic.env import MOST, ShapeEnv, Source
-from ..core.symbolic.expr import Expr, symbol
 from ..fx.sizes import _strides
+from ..pytree import tree_flatten, tree_is_leaf, tree_map
+from ..symbolic.env import MOST, ShapeEnv, Source
+from ..symbolic.expr import Expr, symbol
 
 
 class _Hint:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core.handle import Tensor
-from ..core.pytree import tree_flatten
 from ..core.surface import current
 from ..fx import traceback
 from ..nn.module import Module
 from ..overrides import TorchFunctionMode
+from ..pytree import tree_flatten
 
 
 class _Functions(TorchFunctionMode):

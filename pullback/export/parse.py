@@ -12,20 +12,20 @@ from operator import getitem
 from typing import Any
 
 from .. import errors
+from ..array.dtype import DType
 from ..autograd.grad_mode import _set_grad_enabled
 from ..control import HigherOrder
 from ..control import operators as higher_order
-from ..core.dtype import DType
 from ..core.handle import Tensor
 from ..core.op import OpOverload, overload
-from ..core.pytree import tree_flatten
-from ..core.symbolic.env import COMPARE, MOST, Guard, Relation, ShapeEnv, Symbol
-from ..core.symbolic.expr import const, symbol
-from ..core.symbolic.number import SymInt
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..library.definition import definitions
+from ..pytree import tree_flatten
+from ..symbolic.env import COMPARE, MOST, Guard, Relation, ShapeEnv, Symbol
+from ..symbolic.expr import const, symbol
+from ..symbolic.number import SymInt
 from .graph_signature import (
     Argument,
     ConstantArgument,

@@ -19,14 +19,10 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..aot import sharing
+from ..array.size import Symbolic
 from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, set_grad_enabled
+from ..capture import shared_inputs as sharing
 from ..core.handle import Tensor
-from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten, treespec_tuple
-from ..core.size import Symbolic
-from ..core.symbolic.env import Checker, ShapeEnv, ValueRanges
-from ..core.symbolic.expr import Expr, symbol
-from ..core.table import ops
 from ..fx import traceback
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -36,6 +32,10 @@ from ..fx.printer import Trees
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..nn.traced import TracedModule
+from ..pytree import TreeSpec, tree_flatten, tree_unflatten, treespec_tuple
+from ..symbolic.env import Checker, ShapeEnv, ValueRanges
+from ..symbolic.expr import Expr, symbol
+from ..table.packets import ops
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind
 
 

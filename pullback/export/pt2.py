@@ -22,18 +22,18 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..array import dtype as dt
+from ..array.device import Device
+from ..array.layout import layout, memory_format
 from ..autograd.grad_mode import set_grad_enabled
 from ..control import operators
-from ..core import dtype as dt
-from ..core.device import Device
 from ..core.handle import Tensor, make
-from ..core.layout import layout, memory_format
-from ..core.pytree import TreeSpec, as_read, tree_flatten, tree_map, tree_unflatten
-from ..core.table import ops
 from ..library.definition import definitions
 from ..nn.module import Module
 from ..nn.parameter import Parameter
+from ..pytree import TreeSpec, as_read, tree_flatten, tree_map, tree_unflatten
 from ..serialization.archive import Archive
+from ..table.packets import ops
 from .dynamic_shapes import Dim, found_out
 from .program import ExportedProgram, install
 

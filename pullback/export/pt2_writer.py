@@ -17,21 +17,21 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..array.device import Device
+from ..array.dtype import DType
+from ..array.layout import layout, memory_format
+from ..array.size import Symbolic
 from ..control import HigherOrder
-from ..core.device import Device
-from ..core.dtype import DType
 from ..core.handle import Tensor
-from ..core.layout import layout, memory_format
 from ..core.op import OpOverload
-from ..core.pytree import TreeSpec, as_written
-from ..core.size import Symbolic
-from ..core.symbolic.env import MOST, Relation
-from ..core.symbolic.expr import Atom, Expr
-from ..core.symbolic.number import SymBool, SymFloat
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, fetch_attribute
+from ..pytree import TreeSpec, as_written
 from ..serialization.archive import Writer
+from ..symbolic.env import MOST, Relation
+from ..symbolic.expr import Atom, Expr
+from ..symbolic.number import SymBool, SymFloat
 from .graph_signature import ConstantArgument, InputKind, OutputKind
 from .program import CALLERS, ExportedProgram, grad_modes
 from .pt2 import _DTYPES, _FORMATS, _OPERATORS, _STRIDED, MAJOR, MODEL, SAMPLES

@@ -13,17 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..core import dtype as dt
-from ..core.device import Device
-from ..core.fake import Fake
+from ..array import dtype as dt
+from ..array.device import Device
+from ..array.fake import Fake
+from ..array.layout import layout, memory_format
+from ..array.size import Symbolic
 from ..core.handle import Tensor, make
-from ..core.layout import layout, memory_format
-from ..core.pytree import TreeSpec, as_read, register_pytree_node
-from ..core.size import Symbolic
-from ..core.symbolic.env import COMPARE
-from ..core.symbolic.number import sym_ite, sym_max, sym_min
 from ..fx.graph import Graph
 from ..fx.readable import _ABBREVIATIONS
+from ..pytree import TreeSpec, as_read, register_pytree_node
+from ..symbolic.env import COMPARE
+from ..symbolic.number import sym_ite, sym_max, sym_min
 
 DEEPEST = 50  # brackets in brackets
 LONGEST_SIZE = 200  # terms of an expression for a size

@@ -42,20 +42,20 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import errors
+from ..array.device import Device
+from ..array.dtype import DType
+from ..array.layout import _Named
 from ..control import HigherOrder
-from ..core.device import Device
-from ..core.dtype import DType
 from ..core.handle import Tensor
-from ..core.layout import _Named
 from ..core.op import OpOverload
-from ..core.pytree import TreeSpec, as_written
-from ..core.symbolic.env import MOST, ShapeEnv
-from ..core.symbolic.expr import Expr
-from ..core.symbolic.number import SymBool, SymFloat, SymInt, sym_ite, sym_max, sym_min, sym_not
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.readable import _ABBREVIATIONS
 from ..fx.traits import is_pure
+from ..pytree import TreeSpec, as_written
+from ..symbolic.env import MOST, ShapeEnv
+from ..symbolic.expr import Expr
+from ..symbolic.number import SymBool, SymFloat, SymInt, sym_ite, sym_max, sym_min, sym_not
 from .graph_signature import ConstantArgument, InputKind, InputSpec
 from .program import ExportedProgram, grad_modes
 

@@ -1,7 +1,7 @@
 """`export`: a module becomes a program.
 
-The module runs once on shapes, as in `aot/export.py`, with composite operators whole; inputs get
-the names that they have in the module and among its arguments.
+The module runs once on shapes, as in `capture/export.py`, with composite operators whole; inputs
+get the names that they have in the module and among its arguments.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import control, errors
-from ..aot.export import Exported, finish, trace
+from ..array.size import Symbolic
 from ..autograd.grad_mode import _set_grad_enabled
+from ..capture.export import Exported, finish, trace
 from ..core.handle import Tensor, make
 from ..core.hooks import hooks_as_now
-from ..core.pytree import tree_flatten, tree_flatten_with_path
-from ..core.size import Symbolic
 from ..core.state import intact
 from ..core.surface import assign
 from ..fx import traceback
@@ -33,6 +32,7 @@ from ..fx.node import Node, map_arg
 from ..nn.module import Module
 from ..nn.stateless import functional_call
 from ..nn.traced import TracedModule
+from ..pytree import tree_flatten, tree_flatten_with_path
 from .dynamic_shapes import Varying, forked, wishes
 from .graph_signature import (
     Argument,

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, set_grad_enabled
-from ..core.pytree import tree_flatten_with_path, tree_unflatten, treespec_tuple
-from ..core.table import ops
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
@@ -23,6 +21,8 @@ from ..fx.printer import Trees
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..nn.traced import TracedModule
+from ..pytree import tree_flatten_with_path, tree_unflatten, treespec_tuple
+from ..table.packets import ops
 from .graph_signature import ConstantArgument, InputKind, OutputKind
 from .program import (
     CALLERS,

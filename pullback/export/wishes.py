@@ -9,8 +9,8 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..nn.module import Module
+from ..pytree import tree_flatten, tree_map, tree_unflatten
 from .dynamic_shapes import Dim
 
 

@@ -6,7 +6,7 @@ Read `ops/activation.py` next, where these are used.
 
 from __future__ import annotations
 
-from ..core.table import ops
+from ..table.packets import ops
 
 # ---------------------------------------------------------------------------------------------
 # Learned slopes.  The table counts x = 0 as positive here, the kernels as negative: both are

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from ..core.table import ops
+from ..table.packets import ops
 
 
 def attention_scale(size: int, scale: float | None) -> float:

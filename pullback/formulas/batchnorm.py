@@ -8,7 +8,7 @@ Read `ops/batchnorm.py` and `ops/groupnorm.py` next.
 
 from __future__ import annotations
 
-from ..core.dims import numel
+from ..array.dims import numel
 from .norm import trailing_dims
 from .reduce import single
 

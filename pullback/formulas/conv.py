@@ -11,7 +11,7 @@ Read `ops/conv.py` for the entries and the kernels.
 
 from __future__ import annotations
 
-from ..core.table import ops
+from ..table.packets import ops
 
 
 def _plus(a, b):

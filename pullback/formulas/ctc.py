@@ -13,8 +13,8 @@ log-softmax removes again.  `ops/ctc.py` has the kernels.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.table import ops
+from ..array import dtype as dt
+from ..table.packets import ops
 
 NEVER = -1e30  # stands for log 0: finite, so that differences and derivatives of it stay finite
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.table import ops
+from ..array import dtype as dt
+from ..table.packets import ops
 from .reduce import _never_zero, _norm_direction
 
 

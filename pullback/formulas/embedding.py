@@ -7,7 +7,7 @@ nothing.  Everything is made of differentiable operators.  Read `ops/embedding.p
 
 from __future__ import annotations
 
-from ..core.table import ops
+from ..table.packets import ops
 
 SUM, MEAN, MAX = 0, 1, 2
 

@@ -13,9 +13,9 @@ Read `ops/factor.py` next, where these are used, and `formulas/linalg.py` for so
 from __future__ import annotations
 
 from .. import errors
-from ..core.dtype import finfo
+from ..array.dtype import finfo
 from ..core.state import in_passing
-from ..core.table import ops
+from ..table.packets import ops
 from .linalg import diagonal_of, identity_like, solve_tri
 
 # ---------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def _depends(turn, weights) -> bool:
     """
     if turn.numel() == 0:
         return False
-    from ..core.reading import concrete
+    from ..memory.reading import concrete
     relative = 1e-2 if _epsilon(turn) > 1e-10 else 1e-5
     try:
         return bool(concrete((turn.detach().abs() > relative * weights).any(), "a check"))

@@ -8,7 +8,7 @@ length is even); a transform to real numbers counts each of those twice.  The en
 
 from __future__ import annotations
 
-from ..core.table import ops
+from ..table.packets import ops
 
 
 def _scale_interior(spectrum, dim, size, factor):

@@ -6,9 +6,9 @@ Read `ops/index.py` for the entries that use it.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes, wrap_dim
-from ..core.table import ops
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes, wrap_dim
+from ..table.packets import ops
 
 
 def index_put_values_backward(grad, indices, values_shape):

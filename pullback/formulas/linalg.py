@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 
-from ..core.dtype import finfo
+from ..array.dtype import finfo
 from ..core.handle import Box
 from ..core.state import recording
-from ..core.table import ops
+from ..table.packets import ops
 
 
 def unwatched(*tensors) -> bool:

@@ -7,9 +7,9 @@ Everything is made of differentiable operators.  Read `ops/loss.py` next, where 
 
 from __future__ import annotations
 
-from ..core.dims import broadcast_shapes, numel
-from ..core.dtype import bool_, float32
-from ..core.table import ops
+from ..array.dims import broadcast_shapes, numel
+from ..array.dtype import bool_, float32
+from ..table.packets import ops
 
 
 def loss_scale(reduction, *shapes) -> float:

@@ -6,7 +6,7 @@ operators, so that the formulas have derivatives of any order.  Read `ops/norm.p
 
 from __future__ import annotations
 
-from ..core.dims import numel
+from ..array.dims import numel
 
 
 def softmax_output_grad(grad, grad_output, output, dim):

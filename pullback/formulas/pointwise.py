@@ -10,7 +10,7 @@ from __future__ import annotations
 import cmath
 import math
 
-from ..core.table import ops
+from ..table.packets import ops
 
 # ---------------------------------------------------------------------------------------------
 # Unary

@@ -6,8 +6,8 @@ elements at the flat places that the forward pass chose.  Read `ops/pool.py` nex
 
 from __future__ import annotations
 
-from ..core.dims import numel
-from ..core.table import ops
+from ..array.dims import numel
+from ..table.packets import ops
 
 
 def max_pool_double_backward(grad, indices, dim: int):

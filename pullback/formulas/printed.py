@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.dims import may_overlap, wrap_dim, wrap_dims
-from ..core.layout import STRIDED
+from ..array import dtype as dt
+from ..array.dims import may_overlap, wrap_dim, wrap_dims
+from ..array.layout import STRIDED
 from ..core.state import recording
-from ..core.table import ops
+from ..table.packets import ops
 from .factor import eigh_grad, qr_grad, svd_grad
 from .linalg import (
     diagonal_of,

@@ -7,9 +7,9 @@ Rounding has no useful slope, so it is passed over: inside the range the derivat
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import wrap_dim
-from ..core.table import ops
+from ..array import dtype as dt
+from ..array.dims import wrap_dim
+from ..table.packets import ops
 
 
 def along_axis(parameter, x, axis):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ..core.table import ops
 from ..ops.gamma_kernels import beta_bell
+from ..table.packets import ops
 
 
 def gamma_log_derivatives(alpha, x, order):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from ..core.dims import wrap_dim, wrap_dims
-from ..core.table import ops
+from ..array.dims import wrap_dim, wrap_dims
+from ..table.packets import ops
 
 
 def restore(reduced, ndim, dim, keepdim):

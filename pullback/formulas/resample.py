@@ -11,9 +11,9 @@ from __future__ import annotations
 import itertools
 import math
 
-from ..core import dtype as dt
-from ..core.dims import numel
-from ..core.table import ops
+from ..array import dtype as dt
+from ..array.dims import numel
+from ..table.packets import ops
 
 # ---------------------------------------------------------------------------------------------
 # Factors of the weights: functions of the fraction f in [0, 1) between two neighbours

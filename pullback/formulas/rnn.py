@@ -7,7 +7,7 @@ Read `ops/rnn_cells.py` next.
 
 from __future__ import annotations
 
-from ..core.table import ops
+from ..table.packets import ops
 
 
 def _add(a, b):

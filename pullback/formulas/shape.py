@@ -6,9 +6,9 @@ Read `ops/shape.py` for the entries that use it, and `index.py` for selection by
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import may_overlap, numel, wrap_dim
-from ..core.table import ops
+from ..array import dtype as dt
+from ..array.dims import may_overlap, numel, wrap_dim
+from ..table.packets import ops
 
 
 def inverse_permutation(dims) -> tuple[int, ...]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ..core.dims import wrap_dim
-from ..core.table import ops
+from ..array.dims import wrap_dim
+from ..table.packets import ops
 from .reduce import single
 
 

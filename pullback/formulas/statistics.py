@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.dims import wrap_dim
-from ..core.table import ops
+from ..array import dtype as dt
+from ..array.dims import wrap_dim
+from ..table.packets import ops
 from .reduce import norm_pullback, norm_push
 
 # ---------------------------------------------------------------------------------------------

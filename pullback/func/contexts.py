@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 
 enable_single_level_autograd_function = nullcontext  # `_SingleLevelFunction` is always allowed
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 
 __all__ = ["rearrange"]
 _TOKEN = re.compile(r"\s*(\.\.\.|[()]|[^\W\d]\w*|1(?!\w)|\S+)")

@@ -15,10 +15,10 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor, cell_of, disabled, make
-from ..core.pytree import tree_map
 from ..core.state import state, tied
 from ..core.surface import current
 from ..interp.functionalize import Functional, Functionalize
+from ..pytree import tree_map
 
 
 class _Kind(type):

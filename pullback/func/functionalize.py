@@ -8,10 +8,10 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.pytree import tree_map
 from ..core.surface import assign, current
-from ..core.table import ops
 from ..interp.functionalize import Functionalize
+from ..pytree import tree_map
+from ..table.packets import ops
 
 _REMOVED = ("mutations", "mutations_and_views")
 

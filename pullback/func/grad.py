@@ -15,13 +15,13 @@ from ..autograd import transpose  # noqa: F401  (gives forward mode its last res
 from ..autograd.engine import grad as engine_grad
 from ..autograd.grad_mode import _Switch
 from ..core.handle import Tensor
-from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..core.surface import assign, current, hand_back
-from ..core.table import ops
 from ..core.tape import Origin
 from ..interp.box import snapshot
 from ..interp.jvp import Jvp
 from ..interp.lift import Lift
+from ..pytree import tree_flatten, tree_map, tree_unflatten
+from ..table.packets import ops
 
 
 def _positions(argnums, count: int) -> tuple:

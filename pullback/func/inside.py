@@ -12,12 +12,12 @@ from .. import errors
 from ..core.handle import Tensor, make
 from ..core.stack import Interpreter, outlived
 from ..core.state import state
-from ..core.table import ops
 from ..interp import vmap as batching
 from ..interp.functionalize import Functional, Functionalize
 from ..interp.jvp import Dual, Jvp
 from ..interp.lift import Lift, Lifted
 from ..interp.vmap import Batched, Vmap
+from ..table.packets import ops
 
 TransformType = enum.Enum("TransformType", "Torch Vmap Grad Jvp Functionalize", module=__name__)
 _KINDS = {Vmap: TransformType.Vmap, Lift: TransformType.Grad, Jvp: TransformType.Jvp,

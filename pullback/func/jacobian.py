@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.pytree import tree_flatten, tree_unflatten
-from ..core.table import ops
+from ..pytree import tree_flatten, tree_unflatten
+from ..table.packets import ops
 from .grad import _positions, jvp, vjp
 from .vmap import vmap
 

@@ -6,14 +6,14 @@ import functools
 from typing import Any
 
 from .. import errors
-from ..core.generator import default_generator
+from ..array.generator import default_generator
 from ..core.handle import Tensor, make
-from ..core.pytree import tree_flatten, tree_unflatten
-from ..core.reading import up_to_date
 from ..core.surface import current, hand_back
-from ..core.table import ops
-from ..core.views import replay
 from ..interp.vmap import Batched, Vmap
+from ..memory.reading import up_to_date
+from ..memory.views import replay
+from ..pytree import tree_flatten, tree_unflatten
+from ..table.packets import ops
 
 
 def _under(dims, spec) -> list | None:

@@ -1,7 +1,7 @@
 """Trees flattened as a structure says that was seen before: how graphs take nested arguments.
 
 A dictionary may have further keys or another order; what counts is the structure that was captured.
-`core/pytree.py` has trees themselves.
+`pytree.py` has trees themselves.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
-from ..core import pytree
+from .. import pytree
 from .errors import GraphError
 
 _flattened: dict[type, Callable] = {}

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..array import device as dev
+from ..array import reals
+from ..array.device import Device
+from ..array.fake import Fake, fake_like, is_fake, setting
 from ..autograd.grad_mode import enable_grad
-from ..core import device as dev
-from ..core import reals
-from ..core.device import Device
-from ..core.fake import Fake, fake_like, is_fake, setting
 from ..core.handle import Tensor, disabled, make
-from ..core.pytree import tree_leaves
 from ..core.state import count, state, tied, tied_block
+from ..pytree import tree_leaves
 
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "maybe_get_fake_mode",
            "unset_fake_temporarily"]

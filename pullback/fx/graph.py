@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..core.pytree import tree_unflatten
+from ..pytree import tree_unflatten
 from ._pytree import tree_flatten_spec
 from .codegen import CodeGen
 from .errors import GraphError, LintError, NodeError

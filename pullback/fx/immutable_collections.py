@@ -7,7 +7,7 @@ built-in ones and are hashable when their elements are. Read `node.py` next.
 
 from typing import Any, NoReturn
 
-from ..core.pytree import register_pytree_node
+from ..pytree import register_pytree_node
 
 
 class Immutable(TypeError, NotImplementedError):

@@ -10,9 +10,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state, tied_block
 from ..interp.trace import Trace, Traced
+from ..pytree import tree_flatten, tree_unflatten
 from .fake_mode import unset_fake_temporarily
 from .graph import Graph
 from .graph_module import GraphModule

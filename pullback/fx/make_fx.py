@@ -1,7 +1,7 @@
 """`make_fx`: run a function once and keep what it did as a graph.
 
-`Recorder` turns operator calls into graph nodes; `Trace` (in `interp/`) calls it.  `aot/capture.py`
-builds joint graphs with the same recorder.
+`Recorder` turns operator calls into graph nodes; `Trace` (in `interp/`) calls it.
+`capture/capture.py` builds joint graphs with the same recorder.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import errors
+from ..array import reals
+from ..array.fake import Fake, fake_like
+from ..array.layout import memory_format
+from ..array.size import Symbolic, is_symbolic
 from ..autograd.grad_mode import _set_grad_enabled
-from ..core import reals
 from ..core.dispatching import NUMBERED, Outer, of_formula, piece
 from ..core.factories import added
-from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, is_buffer, make
 from ..core.hooks import hooks_as_now
-from ..core.layout import memory_format
 from ..core.op import OpOverload, overload
-from ..core.pytree import tree_flatten, tree_map, tree_unflatten
-from ..core.size import Symbolic, is_symbolic
 from ..core.stack import bind
 from ..core.state import intact, state
-from ..core.symbolic import ShapeEnv
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from ..ops import aten
+from ..pytree import tree_flatten, tree_map, tree_unflatten
+from ..symbolic import ShapeEnv
 from . import spelling, traceback
 from .graph import Graph
 from .graph_module import GraphModule, for_users
@@ -236,7 +236,7 @@ class Recorder:
 
     def write(self, node, box, cell):
         """What a call does to an input, at its end: the node of the input after that."""
-        from ..core.table import ops
+        from ..table.packets import ops
 
         value = box.inner
         if viewed(box.node) is node:  # another view of its own memory

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.handle import Tensor
-from ..core.pytree import tree_map
+from ..pytree import tree_map
 from .errors import GraphError
 from .graph import Graph
 from .graph_module import GraphModule

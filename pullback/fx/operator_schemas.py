@@ -8,8 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
-from ..core.dtype import DType
-from ..core.table import Packet
+from ..array.dtype import DType
+from ..table.packets import Packet
 from .errors import MutableOperation
 from .library import recorded_signature
 from .node import fetch_attribute

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
-from ..core import pytree
-from ..core.table import Packet
+from .. import pytree
+from ..table.packets import Packet
 from ._pytree import tree_flatten_spec
 from .library import printed_name
 from .naming import IN_PLACE_OPERATORS, OPERATORS, is_operator_overload

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import errors
-from ..core.fake import Fake
+from ..array.fake import Fake
+from ..array.size import Symbolic
 from ..core.handle import Tensor, make
 from ..core.op import overload
-from ..core.size import Symbolic
 from ..core.state import state, tied_block
-from ..core.symbolic.env import COMPARE, ShapeEnv, Source
-from ..core.symbolic.expr import Atom, Expr
-from ..core.symbolic.number import SymInt, SymNode, sym_ite, sym_max, sym_min
-from ..core.symbolic.views import following_strides
+from ..symbolic.env import COMPARE, ShapeEnv, Source
+from ..symbolic.expr import Atom, Expr
+from ..symbolic.number import SymInt, SymNode, sym_ite, sym_max, sym_min
+from ..symbolic.views import following_strides
 from .node import Node, map_aggregate
 
 _SIZE, _READ = overload("sym_size.int"), overload("_local_scalar_dense")
@@ -266,7 +266,7 @@ def is_sym_node(node: Node) -> bool:
 def argument(place: int) -> Any:
     """A number among the arguments of a program, by its place among them.
 
-    Such a node becomes an input, or a number, before a graph runs: `aot/dynamic.py`.
+    Such a node becomes an input, or a number, before a graph runs: `capture/dynamic.py`.
     """
     raise errors.CompileError(f"the number in place {place} of a captured graph has no value")
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes, numel
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes, numel
+from ..array.layout import STRIDED
 from ..core.handle import make
-from ..core.layout import STRIDED
-from ..core.table import ops
 from ..ops.attention import attention, fusable, fused
 from ..ops.contraction import _common_sizes, read_equation
 from ..ops.dropout import _dropped
+from ..table.packets import ops
 
 PARTS: dict[str, Callable] = {}
 TRACED: dict[str, Callable] = {}

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import errors
-from ..core import pytree, surface
+from .. import errors, pytree
+from ..core import surface
 from ..core.op import OpOverload, apart
-from ..core.table import Packet
+from ..table.packets import Packet
 
 
 def overloads(thing: Any) -> list:

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
-from ..core import pytree
-from ..core.dtype import DType as dtype
+from .. import pytree
+from ..array.dtype import DType as dtype
 from ..core.handle import Tensor
 from ..core.state import count, tied_block
 from ..creation import _assert

@@ -11,11 +11,11 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..array.size import Symbolic
 from ..autograd.grad_mode import _set_grad_enabled
-from ..core.effects import effect_of
-from ..core.size import Symbolic
-from ..core.table import Packet
 from ..creation import _assert
+from ..table.effects import effect_of
+from ..table.packets import Packet
 from .naming import IN_PLACE_OPERATORS
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 
 from .. import errors
-from ..core.fake import Fake
+from ..array.fake import Fake
 from ..core.handle import Cell, Tensor, cell_of, make
 from ..core.op import overload
-from ..core.pytree import tree_map
 from ..core.stack import Interpreter, bind, tensors_in
 from ..core.state import state
 from ..core.surface import current
+from ..pytree import tree_map
 from .box import Wrapped, map_tensors
 
 

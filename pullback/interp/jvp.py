@@ -15,8 +15,8 @@ from ..core.formula import push_of
 from ..core.handle import Tensor, make
 from ..core.stack import Interpreter, bind
 from ..core.state import state, tied
-from ..core.table import ops
 from ..core.tape import _save
+from ..table.packets import ops
 from .box import Wrapped, lower, map_tensors
 
 transposer = None  # set by autograd: (overload, args, outs, tangents) -> output tangents

@@ -12,16 +12,16 @@ import math
 import numpy as np
 
 from .. import errors
-from ..core import dtype as dt
-from ..core.consult import consult
-from ..core.effects import effect_of
-from ..core.evaluate import promoted, raw_of, rounded, run_raw, shape_of, spec
+from ..array import dtype as dt
+from ..array.consult import consult
+from ..array.evaluate import promoted, raw_of, rounded, run_raw, shape_of, spec
+from ..array.size import Symbolic, from_data, hinted
 from ..core.handle import Tensor, make
-from ..core.size import Symbolic, from_data, hinted
 from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
 from ..core.state import state, tied
-from ..core.table import ops
-from ..core.views import root
+from ..memory.views import root
+from ..table.effects import effect_of
+from ..table.packets import ops
 from .box import Wrapped, map_tensors
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import warnings
 
 from .. import errors
-from ..core import dtype as dt
-from ..core.generator import Generator, default_generator
+from ..array import dtype as dt
+from ..array.generator import Generator, default_generator
+from ..array.layout import is_arranged
 from ..core.handle import Tensor, make
-from ..core.layout import is_arranged
 from ..core.stack import Interpreter, bind, failure
-from ..core.table import ops
+from ..table.packets import ops
 from .box import Wrapped, map_tensors
 
 

@@ -13,13 +13,13 @@ import warnings
 from typing import Any
 
 from .. import errors
-from ..core import dtype as dt
-from ..core.effects import EffectType, register_effect
-from ..core.hints import infer_schema
+from ..array import dtype as dt
 from ..core.op import OpOverload
 from ..core.stack import tensors_in
+from ..table.effects import EffectType, register_effect
 from . import definition as _definitions
 from .definition import CustomOpDef, FakeImplCtx, Tag, definitions, known_device
+from .hints import infer_schema
 from .namespaces import (
     Library,
     Namespace,

@@ -13,7 +13,7 @@ from .. import errors
 from ..autograd.function import Function
 from ..core.handle import Tensor
 from ..core.stack import bind
-from ..core.table import ops
+from ..table.packets import ops
 
 if TYPE_CHECKING:
     from .definition import CustomOpDef

@@ -16,22 +16,22 @@ import warnings
 import numpy as np
 
 from .. import errors
+from ..array import device as dev
+from ..array import dtype as dt
+from ..array.evaluate import is_array
+from ..array.fake import Fake, fake_like
+from ..array.size import Symbolic
 from ..autograd.grad_mode import no_grad
-from ..core import device as dev
 from ..core import dispatching
-from ..core import dtype as dt
-from ..core.effects import EffectType, register_effect
-from ..core.evaluate import is_array
-from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, cell_of, is_buffer, make
 from ..core.op import Op, OpName, OpOverload, no_match
 from ..core.overriding import UNASKED, asked
-from ..core.size import Symbolic
 from ..core.stack import bind, tensors_in
 from ..core.state import fast, state
 from ..core.surface import assign, bump, mark_written, may_write
-from ..core.tags import Tag
 from ..interp.box import map_tensors
+from ..table.effects import EffectType, register_effect
+from ..table.tags import Tag
 from .calls import flattened, function_for, rebuilt
 from .fallback import through
 
@@ -228,7 +228,7 @@ class CustomOpDef:
         return op
 
     def _evaluate(self, cls, *raw):
-        from ..core.evaluate import run_raw
+        from ..array.evaluate import run_raw
 
         return run_raw(self._pure, raw)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import op, table
+from ..core import op
 from ..core.surface import Derived
+from ..table import packets as table
 from .namespaces import Packet
 
 

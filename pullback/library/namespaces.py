@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import errors
-from ..core.effects import EffectType, register_effect
-from ..core.memory_calls import found as memory_call
 from ..core.op import OpOverload, no_match
 from ..core.overriding import UNASKED, asked
 from ..core.state import fast
 from ..core.surface import Derived
+from ..memory.storage_calls import found as memory_call
+from ..table.effects import EffectType, register_effect
 from .definition import CustomOpDef, CustomOverload, definitions, known_device
 
 _whole_namespaces: set = set()  # of which there is a Library of the kind DEF

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import errors
-from ..core.effects import register_effect
 from ..core.handle import Tensor
-from ..core.hints import infer_schema
-from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.stack import tensors_in
+from ..pytree import tree_flatten, tree_unflatten
+from ..table.effects import register_effect
 from .definition import CustomOpDef, FakeImplCtx, definitions
+from .hints import infer_schema
 from .namespaces import definition_of
 
 __all__ = ["custom_op", "get_ctx", "impl", "impl_abstract", "impl_backward",

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from .. import errors
-from ..core import device as dev
+from ..array import device as dev
 from ..core.handle import is_buffer
 from ..core.op import OpOverload
 from ..core.stack import tensors_in

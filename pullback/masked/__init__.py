@@ -14,10 +14,10 @@ import math
 from collections.abc import Sequence
 
 from ..absent import getter as _getter
-from ..core import dtype as dt
-from ..core.dims import wrap_dim, wrap_dims
+from ..array import dtype as dt
+from ..array.dims import wrap_dim, wrap_dims
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 
 __all__ = [
     "amax",

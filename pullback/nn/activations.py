@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from . import functional as F
 from . import init
 from .module import Module

@@ -10,7 +10,7 @@ from collections import namedtuple
 from itertools import pairwise
 
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from . import functional as F
 from .containers import ModuleList, Sequential
 from .linear import Linear

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from .shared import sizes
 
 

@@ -11,7 +11,7 @@ import warnings
 
 from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 
 _OLD = ("uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "xavier_normal",
         "kaiming_uniform", "kaiming_normal", "orthogonal", "sparse")

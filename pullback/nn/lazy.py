@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from ..array import dtype as dt
 from ..autograd.grad_mode import no_grad
-from ..core import dtype as dt
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .linear import Linear
 from .normalisation import (

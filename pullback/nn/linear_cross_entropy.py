@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.handle import Tensor
 from . import functional as F
 from .linear import Linear

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from .. import __future__ as switches
+from ..array import dtype as dt
+from ..array.device import Device
 from ..autograd.grad_mode import no_grad
-from ..core import dtype as dt
-from ..core.device import Device
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from . import module_hooks as all_modules
 from .module_hooks import (
     Hooked,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from . import functional as F
 from . import init
 from .module import Module

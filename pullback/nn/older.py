@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from .module import Module
 from .stateless import replaced
 

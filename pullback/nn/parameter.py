@@ -9,7 +9,7 @@ from __future__ import annotations
 from .. import errors
 from ..core.handle import Tensor, disabled
 from ..core.overriding import make_subclass, quiet
-from ..core.table import ops
+from ..table.packets import ops
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter",
            "UninitializedTensorMixin", "is_lazy"]

@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from . import init
 from .module import Module
 from .parameter import Parameter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..core.table import ops
+from ..table.packets import ops
 from .parameter import Parameter
 
 

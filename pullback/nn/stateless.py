@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from .module import Module
 
 

@@ -17,7 +17,7 @@ class _Aten:
     """Attribute access to the overload families."""
 
     def __getattr__(self, name: str):
-        from ..core.table import ops
+        from ..table.packets import ops
 
         try:
             found = getattr(ops, _WRITTEN.get(name, name))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core import random as rng
-from ..core.dims import broadcast_shapes, wrap_dim
+from ..array import dtype as dt
+from ..array import random as rng
+from ..array.dims import broadcast_shapes, wrap_dim
 from ..core.op import Composite, Op, Pointwise, Random
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
 from .layout import in_front
 from .pointwise import Backward, backward_points, points, refuse
 from .random import placed

@@ -6,10 +6,10 @@ stack), `triangles.py`, `index.py` (selection by tensors).
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.device import transfer
-from ..core.dims import expanded_shape, wrap_dim, wrap_dims
-from ..core.layout import (
+from ..array import dtype as dt
+from ..array.device import transfer
+from ..array.dims import expanded_shape, wrap_dim, wrap_dims
+from ..array.layout import (
     CONSTANTS,
     STRIDED,
     arranged,
@@ -17,11 +17,11 @@ from ..core.layout import (
     suggest_memory_format,
     wants_channels_last,
 )
+from ..array.size import fits_a_size
 from ..core.op import Composite, Op, Pointwise, overload_of
-from ..core.size import fits_a_size
 from ..core.state import fast, spelled, state
-from ..core.table import ops
 from ..errors import NotInThisBuild
+from ..table.packets import ops
 from .create import as_number
 from .layout import convert, in_front, overwritten, pad_rank
 

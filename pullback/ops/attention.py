@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 
-from ..core import dtype as dt
-from ..core.layout import strides_order
+from ..array import dtype as dt
+from ..array.layout import strides_order
 from ..core.op import Composite
 from ..core.state import state
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
 
 
 def _check(query, key, value, attn_mask, is_causal, enable_gqa):

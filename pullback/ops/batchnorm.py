@@ -10,18 +10,18 @@ statistics saved by an evaluation are empty, all as in PyTorch.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import numel, wrap_dim
+from ..array import dtype as dt
+from ..array.dims import numel, wrap_dim
+from ..array.xp import sums
 from ..core.op import Composite, Op
 from ..core.surface import assign
-from ..core.table import ops
-from ..core.xp import sums
 from ..errors import RefusedValue, ShapeError
 from ..formulas.batchnorm import (
     batch_norm_backward_parts,
     other_dims,
     per_channel,
 )
+from ..table.packets import ops
 from .layout import in_front
 from .norm import FEW, check_gradient, narrowed, widened
 from .pointwise import refuse

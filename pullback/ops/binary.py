@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.op import Pointwise
-from ..core.table import ops
 from ..errors import DTypeError
+from ..table.packets import ops
 from .create import as_number, fill_number
 from .pointwise import refuse
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.op import Pointwise
-from ..core.table import ops
+from ..table.packets import ops
 from .binary import as_tensor, integers, refuse_pair
 
 

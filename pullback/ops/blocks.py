@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DimError, ShapeError
 from ..formulas.conv import conv_tbc_grads
+from ..table.packets import ops
 from .conv import Windows, _by, _convolve, _into_batch, _out_of_batch, check_dtypes, cut, paste
 from .norm import narrowed, widened
 

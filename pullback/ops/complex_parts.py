@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.op import Composite, Pointwise
-from ..core.table import ops
 from ..errors import DTypeError
+from ..table.packets import ops
 from .pointwise import points
 
 

@@ -7,9 +7,9 @@ so derivatives and batching follow.
 
 from __future__ import annotations
 
-from ..core.dims import numel
-from ..core.table import ops
+from ..array.dims import numel
 from ..errors import ShapeError
+from ..table.packets import ops
 
 Label = str | int
 

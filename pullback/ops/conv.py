@@ -15,11 +15,11 @@ import math
 import warnings
 from dataclasses import dataclass
 
+from ..array.size import cached, holds
 from ..core.op import Composite, Op
-from ..core.size import cached, holds
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.conv import convolution_double_grads
+from ..table.packets import ops
 from .norm import narrowed, widened
 
 CACHE = 1 << 20  # bytes of columns at a time: what a core's own cache holds

@@ -8,8 +8,8 @@ its kernels.
 from __future__ import annotations
 
 from ..core.op import Composite, overload
-from ..core.table import ops
 from ..errors import ShapeError
+from ..table.packets import ops
 from .conv import _batched
 
 _WEIGHTED = "(Tensor self, Tensor weight, SymInt[{0}] kernel_size, Tensor? bias"

@@ -1,18 +1,18 @@
 """Operators that make tensors from sizes and numbers.
 
-What `tensor(data)` does is in `core/data.py`.  Read `sequences.py` and `random.py` next.
+What `tensor(data)` does is in `array/data.py`.  Read `sequences.py` and `random.py` next.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core import dtype as dt
-from ..core.evaluate import rounded
-from ..core.layout import arranged, order_like, ordered
+from ..array import dtype as dt
+from ..array.evaluate import rounded
+from ..array.layout import arranged, order_like, ordered
+from ..array.size import Symbolic
 from ..core.op import Creation, Op, Pointwise
-from ..core.size import Symbolic
-from ..core.table import ops
+from ..table.packets import ops
 from .layout import overwritten
 
 # --- sizes only -----------------------------------------------------------------------------------

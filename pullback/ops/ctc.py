@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DataDependentError, DTypeError, ShapeError
+from ..table.packets import ops
 from .layout import in_front
 from .pointwise import refuse, title
 

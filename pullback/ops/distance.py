@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 
-from ..core.dims import broadcast_shapes
+from ..array.dims import broadcast_shapes
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.distance import (
     cdist_pullback,
@@ -20,6 +19,7 @@ from ..formulas.distance import (
     pairs_of,
     pdist_pullback,
 )
+from ..table.packets import ops
 from .layout import in_front, pad_rank
 from .pointwise import refuse, title
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core import random as rng
-from ..core.layout import memory_order, ordered, strides_order
+from ..array import dtype as dt
+from ..array import random as rng
+from ..array.layout import memory_order, ordered, strides_order
 from ..core.op import Composite, Pointwise, Random
-from ..core.table import ops
+from ..table.packets import ops
 from .layout import in_front
 from .random import placed, source
 

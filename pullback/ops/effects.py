@@ -1,14 +1,14 @@
 """Entries that are called for what they do: they return nothing, and graphs keep them.
 
-`core/effects.py` says which operators of the user's do so, too.
+`table/effects.py` says which operators of the user's do so, too.
 """
 
 from __future__ import annotations
 
+from ..array.size import Symbolic
 from ..core.op import Op
-from ..core.size import Symbolic
-from ..core.symbolic.asking import question
 from ..errors import RefusedValue, named
+from ..symbolic.asking import question
 
 
 class _print(Op):

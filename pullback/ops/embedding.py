@@ -6,11 +6,11 @@ of tables are always dense.  Formulas are in `formulas/embedding.py`.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.embedding import MAX, MEAN, SUM, bag_entry_grad, bag_table_grad
+from ..table.packets import ops
 from .index import add_rows, in_range
 from .layout import in_front
 from .norm import narrowed, widened

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.batching import dims
-from ..core.dims import wrap_dim, wrap_dims
+from ..array import dtype as dt
+from ..array.dims import wrap_dim, wrap_dims
+from ..array.xp import picked
 from ..core.op import Composite, Reduction
-from ..core.table import ops
-from ..core.xp import picked
+from ..table.packets import ops
+from .batching import dims
 from .pointwise import refuse
 from .reduce import check_size, extremes, extremes_of_all, one_dim, reduced, rows, spaced
 

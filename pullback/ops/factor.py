@@ -7,10 +7,10 @@ of the results.  Read next: `solve.py`.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DTypeError, LinAlgError, ShapeError
+from ..table.packets import ops
 from .lapack import (
     Matrices,
     MatricesComposite,

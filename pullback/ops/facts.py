@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.batching import dims
-from ..core.dims import wrap_dims
-from ..core.fake import is_fake
+from ..array import dtype as dt
+from ..array.dims import wrap_dims
+from ..array.fake import is_fake
 from ..core.op import Composite, Creation, Pointwise, Reduction
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
+from .batching import dims
 from .create import OPTIONS, checked_size, given
 from .pointwise import refuse
 from .reduce import check_size, reduced

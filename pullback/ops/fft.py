@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.dims import wrap_dim
+from ..array import dtype as dt
+from ..array.dims import wrap_dim
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
 from .pointwise import title
 
 # ---------------------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
 """Lists of tensors: an operator of the table for each element.
 
 Each line below says which operators have a list form, and what its arguments are; the rest is
-derived in `core/foreach.py`.  The order is that in which overloads are tried.
+derived in `table/lists.py`.  The order is that in which overloads are tried.
 """
 
 from __future__ import annotations
 
-from ..core.foreach import derive
+from ..table.lists import derive
 
 UNARY = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 "

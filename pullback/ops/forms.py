@@ -7,12 +7,12 @@ method: the package has those names already, or PyTorch does not offer them eith
 
 from __future__ import annotations
 
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.op import Composite
-from ..core.table import ops
 from ..errors import ShapeError
 from ..formulas.linalg import matrix_exp_change
 from ..formulas.reduce import cumprod_pullback
+from ..table.packets import ops
 
 
 def form(schema: str, text: str, sample, unchecked: tuple = ()):

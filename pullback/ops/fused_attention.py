@@ -14,12 +14,12 @@ import functools
 import math
 from itertools import pairwise
 
-from ..core import dtype as dt
-from ..core.layout import memory_order, ordered
+from ..array import dtype as dt
+from ..array.layout import memory_order, ordered
+from ..array.xp import maxima, sums
 from ..core.op import Composite, Op, overload
-from ..core.table import ops
-from ..core.xp import maxima, sums
 from ..errors import DTypeError, NotInThisBuild, ShapeError
+from ..table.packets import ops
 from .norm import narrowed, widened
 
 BLOCK = 1 << 22  # bytes of scores at a time

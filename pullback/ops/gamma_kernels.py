@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from ..core.xp import special
+from ..array.xp import special
 from .special_kernels import _bell, _igamma_ratio
 
 CHUNK = 512  # elements at a time, so that their integrands stay in cache

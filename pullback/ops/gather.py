@@ -6,11 +6,11 @@ checks these share; `formulas/index.py`.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import numel, wrap_dim
+from ..array import dtype as dt
+from ..array.dims import numel, wrap_dim
+from ..array.xp import accumulate_at, taken
 from ..core.op import Composite, Op
-from ..core.table import ops
-from ..core.xp import accumulate_at, taken
+from ..table.packets import ops
 from .create import as_number
 from .index import accumulate_into, in_range, same_dtype, whole
 from .layout import along, in_front, inner

@@ -6,10 +6,9 @@ normalisation in `ops/norm.py`.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import numel, wrap_dim
+from ..array import dtype as dt
+from ..array.dims import numel, wrap_dim
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import ShapeError
 from ..formulas.batchnorm import (
     GROUP_DIMS,
@@ -21,6 +20,7 @@ from ..formulas.batchnorm import (
     weight_norm_grads,
 )
 from ..formulas.norm import of_rows, trailing_dims
+from ..table.packets import ops
 from .batchnorm import statistics_dtype
 from .layout import in_front
 from .norm import check_gradient, check_normalized, narrowed, statistics_shape, widened

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.batching import of_overload
+from ..array import dtype as dt
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
+from .batching import of_overload
 from .pointwise import refuse
 from .reduce import rows
 from .sequences import _linspace

@@ -1,7 +1,7 @@
 """Selection by index tensors in all dims at once: x[indices], index_put, take, put.
 
 Accumulating kernels add in the order of the indices, so results do not change from run to run.
-`x[key]` is translated to these operators in `core/indexing.py`; longer derivatives are in
+`x[key]` is translated to these operators in `memory/indexing.py`; longer derivatives are in
 `formulas/index.py`. Read next: `gather.py` (along one dim), `masks.py`, `lookup.py`.
 """
 
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import warnings
 
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes, numel, wrap_dim
-from ..core.evaluate import Spec
-from ..core.fake import Fake
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes, numel, wrap_dim
+from ..array.evaluate import Spec
+from ..array.fake import Fake
+from ..array.xp import accumulate_at, all_below, extremes, spread
 from ..core.op import Composite, Op
 from ..core.state import state
-from ..core.table import ops
-from ..core.xp import accumulate_at, all_below, extremes, spread
 from ..errors import ArgumentError, DynamicOutputShapeException, ShapeError
+from ..table.packets import ops
 from .layout import in_front, pad_rank
 
 # --- checks and translations shared by kernels and rules ------------------------------------------
@@ -35,7 +35,7 @@ def size_by_data(name: str, counted=None, shape=None):
     the elements among which the data choose.
     """
     if state.sizes is None:
-        from ..core.symbolic.settings import config
+        from ..symbolic.settings import config
 
         if counted is None or counted.fake.device_name != "meta" or (
                 not config.meta_nonzero_assume_all_nonzero):

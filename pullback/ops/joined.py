@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 
-from ..core import dtype as dt
-from ..core.dims import numel, wrap_dim
-from ..core.evaluate import lying_with_channels
+from ..array import dtype as dt
+from ..array.dims import numel, wrap_dim
+from ..array.evaluate import lying_with_channels
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import BadValue
+from ..table.packets import ops
 from .arrange import _grid
 from .layout import in_front, inner
 

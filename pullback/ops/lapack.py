@@ -12,13 +12,13 @@ import math
 
 from numpy.linalg import LinAlgError as Failed  # CuPy raises it too
 
-from ..core import dtype as dt
-from ..core.batching import of_overload
-from ..core.dims import broadcast_shapes
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes
+from ..array.xp import linalg
 from ..core.op import Composite, Op, overload
-from ..core.table import ops
-from ..core.xp import linalg
 from ..errors import DTypeError, LinAlgError, RefusedValue, ShapeError, text
+from ..table.packets import ops
+from .batching import of_overload
 
 FLOATS = ("float32", "float64", "complex64", "complex128")
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core import dtype as dt
-from ..core.dims import (
-    check_geometry,
-    slice_bounds,
-    wrap_dim,
-)
+from ..array import dtype as dt
+from ..array.dims import check_geometry, slice_bounds, wrap_dim
+from ..array.size import Symbolic, fits_a_size, holds
 from ..core.handle import Box
-from ..core.size import Symbolic, fits_a_size, holds
 
 END = 2**63 - 1  # what PyTorch writes for "up to the end"
 
@@ -81,8 +77,8 @@ def diagonal_size(rows: int, cols: int, offset: int) -> int:
     """Length of a diagonal of a matrix."""
     least, most = min, max
     if isinstance(rows, Symbolic) or isinstance(cols, Symbolic):  # without asking which it is
-        from ..core.symbolic.number import sym_max as most
-        from ..core.symbolic.number import sym_min as least
+        from ..symbolic.number import sym_max as most
+        from ..symbolic.number import sym_min as least
     return most(least(rows, cols - offset) if offset >= 0 else least(rows + offset, cols), 0)
 
 

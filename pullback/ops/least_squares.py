@@ -5,11 +5,11 @@ Formulas are in `formulas/linalg.py`, kernels that NumPy lacks in `lapack.py`.  
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes
 from ..core.op import Composite
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
 from .lapack import (
     Matrices,
     MatricesComposite,

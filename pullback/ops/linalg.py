@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import warnings
 
-from ..core import dtype as dt
-from ..core.dims import wrap_dim
+from ..array import dtype as dt
+from ..array.dims import wrap_dim
 from ..core.handle import Tensor
 from ..core.op import Composite, Op
 from ..core.state import in_passing
-from ..core.table import ops
 from ..errors import DataDependentError, DTypeError, ShapeError
+from ..table.packets import ops
 from .lapack import (
     Failed,
     Matrices,

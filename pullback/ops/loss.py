@@ -8,13 +8,13 @@ Read next: `regression.py`.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import numel
+from ..array import dtype as dt
+from ..array.dims import numel
+from ..array.xp import all_below, extremes, sums
 from ..core.op import Composite, Op
-from ..core.table import ops
-from ..core.xp import all_below, extremes, sums
 from ..errors import DTypeError, RefusedValue, ShapeError
 from ..formulas.loss import class_dim, nll_terms, reduce_loss
+from ..table.packets import ops
 from .norm import narrowed, widened
 from .pointwise import refuse
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes
 from ..core.op import Composite, Op, overload
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.loss import (
     loss_scale,
@@ -23,6 +22,7 @@ from ..formulas.loss import (
     rows_of_classes,
     soft_margin_slope,
 )
+from ..table.packets import ops
 from .loss import MEAN, NONE
 from .norm import narrowed, widened
 from .pointwise import refuse, title

@@ -5,10 +5,10 @@ Read next: `index.py`, whose checks these share.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes, numel
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes, numel
 from ..core.op import Composite, Op, Pointwise
-from ..core.table import ops
+from ..table.packets import ops
 from .create import as_number
 from .index import needs_data, same_dtype, size_by_data
 from .layout import in_front, pad_rank

@@ -8,12 +8,12 @@ read next: `vectors.py`, `linalg.py` (factorizations and solvers).
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes, numel
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes, numel
 from ..core.op import Composite, Op
 from ..core.state import fast
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
 from .contraction import contract
 
 # ---------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from ..core.op import Pointwise
-from ..core.table import ops
 from ..errors import DTypeError
+from ..table.packets import ops
 from .binary import as_tensor, pairs, with_number
 from .pointwise import refuse
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
+from ..array.xp import special
 from ..core.op import Composite, Op, Pointwise
-from ..core.table import ops
-from ..core.xp import special
 from ..errors import DTypeError
+from ..table.packets import ops
 from .create import as_number, fill_number
 from .pointwise import Backward, backward_points, points, refuse
 

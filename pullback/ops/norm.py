@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.dims import numel, wrap_dim
+from ..array import dtype as dt
+from ..array.dims import numel, wrap_dim
+from ..array.xp import maxima, sums
 from ..core.op import Composite, Op
-from ..core.table import ops
-from ..core.xp import maxima, sums
 from ..errors import DTypeError, ShapeError
 from ..formulas.norm import layer_norm_backward_parts, of_rows, trailing_dims
+from ..table.packets import ops
 from .matmul import is_half
 
 FEW = 4096  # elements up to which products are made, not summed on the way

@@ -6,12 +6,12 @@ Sorting is stable and counts NaN as the largest value. Longer derivatives are in
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import numel, wrap_dim
+from ..array import dtype as dt
+from ..array.dims import numel, wrap_dim
+from ..array.xp import comparable, picked
 from ..core.op import Composite, Op
-from ..core.table import ops
-from ..core.xp import comparable, picked
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
 from .index import needs_data, size_by_data
 from .layout import along, in_front, inner
 from .pointwise import refuse, title

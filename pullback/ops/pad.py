@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
+from ..array.size import is_symbolic
 from ..core.op import Composite, Op
-from ..core.size import is_symbolic
-from ..core.table import ops
 from ..errors import ShapeError
+from ..table.packets import ops
 from .pool import along, fold_front
 
 # ---------------------------------------------------------------------------------------------

@@ -6,14 +6,14 @@ other operators.  `shape.py` has the views that people use.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import infer_size, numel, view_strides, wrap_dim
+from ..array import dtype as dt
+from ..array.dims import infer_size, numel, view_strides, wrap_dim
+from ..array.layout import memory_format
 from ..core.handle import Box
-from ..core.layout import memory_format
 from ..core.op import Composite, Pointwise, View
 from ..core.state import state
-from ..core.table import ops
 from ..errors import DTypeError, NotDifferentiable, ShapeError
+from ..table.packets import ops
 from ..tensor.reseat import resize_ as resize
 from .pointwise import points
 from .view_writes import derive_copies

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.dtype import title
+from ..array import dtype as dt
+from ..array.dtype import title
+from ..array.xp import special
 from ..core.op import Composite, Pointwise
-from ..core.table import ops
-from ..core.xp import special
 from ..errors import DTypeError
+from ..table.packets import ops
 
 # ---------------------------------------------------------------------------------------------
 # What the kernels share

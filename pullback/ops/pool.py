@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.batching import of_overload
-from ..core.dims import numel
+from ..array.dims import numel
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
+from .batching import of_overload
 from .pointwise import refuse
 
 # ---------------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes, wrap_dims
-from ..core.evaluate import Spec
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes, wrap_dims
+from ..array.evaluate import Spec
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
 from .histograms import one_by_one
 from .layout import in_front
 from .norm import narrowed, widened

@@ -10,12 +10,12 @@ import math
 
 import numpy as np
 
-from ..core import dtype as dt
-from ..core.evaluate import Spec
+from ..array import dtype as dt
+from ..array.evaluate import Spec
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DimError, DTypeError, ShapeError
 from ..formulas.quantize import along_axis, fake_quantized, learnable_pullback
+from ..table.packets import ops
 from .histograms import one_by_one
 from .layout import in_front
 from .norm import widened

@@ -1,6 +1,6 @@
 """Operators that draw from a generator.
 
-What is drawn, and in which order, is decided in `core/random.py`, which follows PyTorch's CPU stream;
+What is drawn, and in which order, is decided in `array/random.py`, which follows PyTorch's CPU stream;
 a new array is filled in row-major order, and a given one in the order of its memory. In-place
 fills are derived from the functional entries here.
 Under vmap the rules below draw different numbers for each example.  Read next: `rejection.py`,
@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core import dtype as dt
-from ..core import random as rng
-from ..core.dims import broadcast_shapes
-from ..core.layout import memory_order, order_like, ordered
+from ..array import dtype as dt
+from ..array import random as rng
+from ..array.dims import broadcast_shapes
+from ..array.layout import memory_order, order_like, ordered
 from ..core.op import Random
 from ..core.state import state
-from ..core.table import ops
 from ..errors import DTypeError
+from ..table.packets import ops
 from .create import LONG_OPTIONS, OPTIONS, checked_size, given, given_or_self, made_like
 from .layout import in_front, pad_rank
 from .pointwise import title
@@ -47,7 +47,7 @@ def _float_only(dtype, name: str):
 
 
 def drawn(xp, self, draw, generator, *numbers, **options):
-    """What a function of `core/random.py` draws for the elements of an array, one after the other
+    """What a function of `array/random.py` draws for the elements of an array, one after the other
     as they lie in memory."""
     gen = source(generator)
     make = lambda shape: draw(gen, shape, self.dtype, *numbers, **options)

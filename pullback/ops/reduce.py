@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.batching import dims
-from ..core.dims import wrap_dim, wrap_dims
+from ..array import dtype as dt
+from ..array.dims import wrap_dim, wrap_dims
 from ..core.op import Composite, Op, Reduction
-from ..core.table import ops
 from ..errors import DTypeError
+from ..table.packets import ops
+from .batching import dims
 from .pointwise import title
 
 # ---------------------------------------------------------------------------------------------

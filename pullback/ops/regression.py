@@ -5,12 +5,12 @@ Read next: `loss_more.py`.
 
 from __future__ import annotations
 
-from ..core.dims import broadcast_shapes
-from ..core.dtype import title
+from ..array.dims import broadcast_shapes
+from ..array.dtype import title
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.loss import bce_slope, loss_scale, reduce_loss, weighted
+from ..table.packets import ops
 from .loss import MEAN, NONE, SUM, check_reduction
 from .norm import narrowed, widened
 from .pointwise import refuse

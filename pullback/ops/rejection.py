@@ -1,16 +1,16 @@
 """Draws of which nobody knows beforehand how many numbers they take: poisson, binomial, gamma.
 
-The loops are in `core/rejection.py`.
+The loops are in `array/rejection.py`.
 """
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core import rejection
-from ..core.dims import broadcast_shapes
+from ..array import dtype as dt
+from ..array import rejection
+from ..array.dims import broadcast_shapes
 from ..core.op import Pointwise, Random
-from ..core.table import ops
 from ..errors import BadValue, DTypeError
+from ..table.packets import ops
 from .gamma_kernels import beta_ratio, beta_slope, gamma_ratio
 from .layout import in_front, pad_rank
 from .pointwise import title

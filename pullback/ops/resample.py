@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core import dtype as dt
-from ..core.dims import numel
+from ..array import dtype as dt
+from ..array.dims import numel
+from ..array.size import cached, whole
 from ..core.op import Composite, Op
-from ..core.size import cached, whole
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.resample import (
     affine_base,
@@ -27,6 +26,7 @@ from ..formulas.resample import (
     resize_taps,
     source_step,
 )
+from ..table.packets import ops
 from .pointwise import refuse
 from .pool import scatter_sum
 

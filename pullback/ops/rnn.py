@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from ..core.op import Composite, Op
 from ..core.state import fast
-from ..core.table import ops
 from ..errors import DataDependentError, DTypeError, ShapeError
+from ..table.packets import ops
 
 # ---------------------------------------------------------------------------------------------
 # One step: (gates of the input, hidden state, weights) -> hidden state; its first part is the

@@ -8,9 +8,9 @@ Formulas are in `formulas/rnn.py`; the layers that use the cells are in `ops/rnn
 from __future__ import annotations
 
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import ShapeError
 from ..formulas.rnn import gru_cell_pull, lstm_cell_pull
+from ..table.packets import ops
 
 
 def _summed(xp, first, *rest):

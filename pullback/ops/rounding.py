@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.evaluate import rounded
+from ..array import dtype as dt
+from ..array.evaluate import rounded
+from ..array.xp import comparable
 from ..core.op import Pointwise
-from ..core.table import ops
-from ..core.xp import comparable
+from ..table.packets import ops
 from .pointwise import points, refuse
 
 # ---------------------------------------------------------------------------------------------

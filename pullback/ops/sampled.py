@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import wrap_dim, wrap_dims
+from ..array import dtype as dt
+from ..array.dims import wrap_dim, wrap_dims
 from ..core.op import Composite
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
 from .reduce import reduced
 
 # ---------------------------------------------------------------------------------------------

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..core.batching import dims
-from ..core.dims import wrap_dim
+from ..array.dims import wrap_dim
 from ..core.op import Op
 from . import special_kernels as kernels
+from .batching import dims
 from .pointwise import refuse
 
 

@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 
-from ..core import dtype as dt
+from ..array import dtype as dt
+from ..array.random import _scale
+from ..array.size import hinted, holds, whole
 from ..core.op import Composite, Creation
-from ..core.random import _scale
-from ..core.size import hinted, holds, whole
 from ..core.state import in_passing
-from ..core.table import ops
 from ..errors import BadValue, DataDependentError
+from ..table.packets import ops
 from .create import OPTIONS
 
 

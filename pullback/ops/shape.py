@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core import dtype as dt
-from ..core.dims import (
+from ..array import dtype as dt
+from ..array.dims import (
     broadcast_shapes,
     expanded_shape,
     infer_size,
@@ -23,7 +23,7 @@ from ..core.dims import (
 from ..core.handle import is_buffer
 from ..core.op import Composite, Op, View, overload_of
 from ..core.state import spelled
-from ..core.table import ops
+from ..table.packets import ops
 from .arrange import clone
 from .layout import _address, inner, owner, pad_rank, permutation, strided
 

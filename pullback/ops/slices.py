@@ -5,13 +5,13 @@ Read next: `shape.py`, the views that rearrange dimensions; `view_writes.py`, th
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import wrap_dim
+from ..array import dtype as dt
+from ..array.dims import wrap_dim
+from ..array.size import holds
 from ..core.handle import Box
 from ..core.op import Composite, View
-from ..core.size import holds
-from ..core.table import ops
 from ..formulas.shape import places_from
+from ..table.packets import ops
 from .layout import (
     END,
     along,

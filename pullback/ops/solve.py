@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from ..core import dtype as dt
-from ..core.dims import broadcast_shapes
+from ..array import dtype as dt
+from ..array.dims import broadcast_shapes
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.linalg import is_vector
+from ..table.packets import ops
 from .lapack import (
     Failed,
     Matrices,

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
+from ..array import dtype as dt
+from ..array.xp import special
 from ..core.op import Composite, Pointwise
-from ..core.table import ops
-from ..core.xp import special
+from ..table.packets import ops
 from . import special_kernels as kernels
 from .pointwise import log_gamma, points, refuse
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 
-from ..core.xp import special
+from ..array.xp import special
 
 # ---------------------------------------------------------------------------------------------
 # sin(x) / x

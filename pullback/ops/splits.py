@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 
-from ..core import dtype as dt
-from ..core.dims import wrap_dim
+from ..array import dtype as dt
+from ..array.dims import wrap_dim
 from ..core.op import Composite, Op, View
-from ..core.table import ops
+from ..table.packets import ops
 from .layout import END, along, checked_pieces, cut, cut_shapes, inner, needs_dims, split_pieces
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
-from ..core.batching import dims
-from ..core.dims import wrap_dim
+from ..array import dtype as dt
+from ..array.dims import wrap_dim
+from ..array.xp import accumulate_at, running_maximum
 from ..core.op import Composite, Op, Reduction
 from ..core.state import in_passing
-from ..core.table import ops
-from ..core.xp import accumulate_at, running_maximum
 from ..errors import DataDependentError, DTypeError, ShapeError
 from ..formulas.statistics import clipped_factor, others_than, segment_pullback, segment_value
+from ..table.packets import ops
+from .batching import dims
 from .extremes import _along, shared
 from .layout import in_front
 from .norm import narrowed, widened

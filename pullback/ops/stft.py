@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.op import Composite
 from ..core.state import in_passing
-from ..core.table import ops
 from ..errors import DataDependentError, DTypeError, ShapeError
+from ..table.packets import ops
 
 # ---------------------------------------------------------------------------------------------
 # Short-time transforms

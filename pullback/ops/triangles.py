@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.dims import wrap_dim
+from ..array.dims import wrap_dim
 from ..core.op import Composite, Op
-from ..core.table import ops
+from ..table.packets import ops
 from .layout import diagonal_view, two_dims
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.batching import dims
-from ..core.dims import wrap_dims
+from ..array import dtype as dt
+from ..array.dims import wrap_dims
 from ..core.op import Reduction
-from ..core.table import ops
+from ..table.packets import ops
+from .batching import dims
 from .reduce import one_dim, reduced, rows
 
 

@@ -5,11 +5,11 @@ Read next: `pool.py`.
 
 from __future__ import annotations
 
-from ..core import dtype as dt
-from ..core.dims import numel
+from ..array import dtype as dt
+from ..array.dims import numel
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from ..table.packets import ops
 from .pool import (
     _check_gradient,
     _flat_planes,

@@ -5,10 +5,10 @@ Read next: `matmul.py`.
 
 from __future__ import annotations
 
-from ..core.dims import broadcast_shapes, numel, wrap_dim
+from ..array.dims import broadcast_shapes, numel, wrap_dim
 from ..core.op import Composite, Op
-from ..core.table import ops
 from ..errors import ShapeError
+from ..table.packets import ops
 from .matmul import is_half
 from .pointwise import refuse
 
@@ -107,7 +107,7 @@ class trace(Op):
         return ()
 
     def dtype(self):
-        from ..core.dtype import int64
+        from ..array.dtype import int64
         return int64 if self.dtype.category <= 1 else self.dtype
 
     def batch(n, batched, self):

@@ -5,10 +5,10 @@ Read next: `shape.py` and `slices.py`, the views themselves.
 
 from __future__ import annotations
 
-from ..core.dims import numel, wrap_dim
+from ..array.dims import numel, wrap_dim
 from ..core.op import Composite, Op, View, overload_of
-from ..core.table import ops
 from ..errors import ShapeError
+from ..table.packets import ops
 from . import shape, slices, splits
 from .layout import (
     END,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.dtype import finfo
+from ..array.dtype import finfo
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from . import capture
 from .descent import Descent, check, counter, zeros
 from .formula import lerp, on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from .descent import Descent, zeros
 from .optimizer import ParamsT
 from .update import Row, Rule, apply

@@ -13,11 +13,11 @@ from operator import getitem, is_
 
 import numpy as np
 
-from ..aot.capture import Postponed
-from ..aot.holding import Hooked
+from ..capture.capture import Postponed
 from ..core.handle import Tensor, make
 from ..core.hooks import of_all_steps
 from ..core.state import state, tied_block
+from ..python_state.module_tensors import Hooked
 
 
 def owner():
@@ -45,7 +45,7 @@ def like(p: Tensor, value) -> Tensor:
     data = p._data if level is None else level.original(p)
     if type(data) is np.ndarray:
         return make(np.full_like(data, value))
-    from ..core.table import ops
+    from ..table.packets import ops
 
     return ops.full_like(p.detach(), value)
 

@@ -15,7 +15,7 @@ from typing import Any
 from ..autograd.grad_mode import _Switch, enable_grad
 from ..core.handle import Tensor
 from ..core.state import state as levels
-from ..core.table import ops
+from ..table.packets import ops
 from . import capture
 from .optimizer import Optimizer, _device_dtype_check_for_fused, _get_scalar_dtype
 from .update import Row, Rule, apply

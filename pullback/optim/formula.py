@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 
 # instruction -> (NumPy function, C text)
 _INSTRUCTIONS = {

@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..array import dtype as dt
 from ..autograd.grad_mode import _Switch
-from ..core import dtype as dt
 from ..core.handle import Tensor
 from ..core.hooks import RemovableHandle, of_all_steps
 from ..core.state import state
-from ..core.table import ops
 from ..creation import from_dlpack, typename
+from ..table.packets import ops
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 

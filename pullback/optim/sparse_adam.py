@@ -10,7 +10,7 @@ from typing import Any
 
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 from .descent import check, check_betas, zeros
 from .formula import lerp
 from .optimizer import Optimizer, ParamsT, _to_scalar

@@ -8,12 +8,12 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
+from ..array import dtype as dt
 from ..autograd.grad_mode import no_grad
-from ..core import dtype as dt
 from ..core.handle import Tensor
-from ..core.table import ops
 from ..nn.module import Module
 from ..nn.normalisation import _BatchNorm
+from ..table.packets import ops
 from .lr_scheduler import LRScheduler, _format_param, _warn_get_lr_called_within_step
 from .optimizer import Optimizer
 

@@ -18,7 +18,7 @@ from ..autograd.grad_mode import _Switch
 from ..core.handle import Tensor
 from ..core.state import state
 from ..core.surface import mark_written
-from ..core.table import ops
+from ..table.packets import ops
 from .formula import Options, Program, Slots, program_of
 
 NATIVE = 100_000  # elements from which on native code is worth a compiler run at once

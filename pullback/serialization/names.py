@@ -11,7 +11,7 @@ import importlib
 import sys
 
 from .. import errors
-from ..core.dtype import by_name
+from ..array.dtype import by_name
 
 OWN = __package__.partition(".")[0]
 

@@ -20,7 +20,7 @@ from typing import IO, Any
 import numpy as np
 
 from .. import errors
-from ..core import device as dev
+from ..array import device as dev
 from . import names
 from .archive import Archive, filled, refused
 from .rebuild import LARGEST, Storage, StorageType, builtin, public, with_user

@@ -14,14 +14,14 @@ from collections import Counter, OrderedDict
 import numpy as np
 
 from .. import errors
-from ..core import device as dev
-from ..core.dtype import ALL, DType
-from ..core.fake import Fake
-from ..core.generator import Generator
+from ..array import device as dev
+from ..array.dtype import ALL, DType
+from ..array.fake import Fake
+from ..array.generator import Generator
+from ..array.layout import STRIDED
+from ..array.size import Size
 from ..core.handle import Tensor, make
-from ..core.layout import STRIDED
 from ..core.overriding import plainly
-from ..core.size import Size
 from ..core.wrapping import make_wrapper_subclass
 from ..storage import TypedStorage, UntypedStorage, set_attributes
 from ..storage import _storage as storage_of

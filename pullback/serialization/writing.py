@@ -22,15 +22,15 @@ from typing import IO, Any
 import numpy as np
 
 from .. import errors
-from ..core import device as dev
+from ..array import device as dev
+from ..array.dtype import DType, of
+from ..array.fake import Fake
+from ..array.generator import Generator
+from ..array.layout import STRIDED
+from ..array.size import Size
 from ..core.dispatching import Bare, Outer
-from ..core.dtype import DType, of
-from ..core.fake import Fake
-from ..core.generator import Generator
 from ..core.handle import Tensor, make
-from ..core.layout import STRIDED
-from ..core.reading import concrete
-from ..core.size import Size
+from ..memory.reading import concrete
 from ..storage import TypedStorage, UntypedStorage, attributes_of
 from .archive import ALIGNMENT, Writer, replacing
 from .names import STORAGES, Name, written

@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 
 __all__ = [
     "bartlett",

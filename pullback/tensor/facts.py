@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core import device as dev
-from ..core import dtype as dt
-from ..core.dims import wrap_dim
-from ..core.fake import Fake, allowed, contiguous_strides
+from ..array import device as dev
+from ..array import dtype as dt
+from ..array.dims import wrap_dim
+from ..array.fake import Fake, allowed, contiguous_strides
+from ..array.layout import STRIDED, is_arranged
+from ..array.size import Size, Symbolic, is_symbolic
 from ..core.handle import INFERENCE, Box, Tensor, make
-from ..core.layout import STRIDED, is_arranged
-from ..core.reading import concrete, shown
-from ..core.size import Size, Symbolic, is_symbolic
 from ..core.state import state
-from ..core.views import base_of_view, view_of, view_of_any
+from ..memory.reading import concrete, shown
+from ..memory.views import base_of_view, view_of, view_of_any
 
 _ndarray = np.ndarray
 

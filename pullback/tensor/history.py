@@ -13,17 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import errors
-from ..core import dtype as dt
+from ..array import dtype as dt
+from ..array.device import Device
+from ..array.size import Size
 from ..core import hooks, surface
-from ..core.device import Device
 from ..core.dispatching import Outer
 from ..core.handle import INFERENCE, Box, Cell, Tensor, cell_of, make, meta_of
-from ..core.reading import shown, up_to_date
-from ..core.size import Size
 from ..core.state import fast as space
 from ..core.state import state, tick
-from ..core.table import ops
 from ..core.tape import Accumulate, Blind, Node, Port, level_own
+from ..memory.reading import shown, up_to_date
+from ..table.packets import ops
 
 _ndarray = np.ndarray
 

@@ -1,7 +1,7 @@
 """Tensor's methods that are operators of the table, and Python's own operators.
 
-A method of a pointwise operator becomes a generated function on its first call (`core/fast.py`);
-the others look up the plan for the kinds of their arguments (`core/plan.py`).
+A method of a pointwise operator becomes a generated function on its first call (`eager/fast.py`);
+the others look up the plan for the kinds of their arguments (`eager/plan.py`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import types
 import numpy as np
 
 from .. import errors
-from ..core import dtype as dt
-from ..core import fast
+from ..array import dtype as dt
 from ..core.handle import Tensor, make
 from ..core.op import aliases as op_aliases
 from ..core.op import families, overload_of
 from ..core.overriding import NobodyAnswers
 from ..core.state import fast as space
-from ..core.table import method_packet, ops
+from ..eager import fast
+from ..table.packets import method_packet, ops
 
 _ndarray = np.ndarray
 

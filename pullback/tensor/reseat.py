@@ -1,7 +1,7 @@
 """`set_` and `resize_`: a tensor shows other memory, or another part of its own.
 
-Plain tensors are a matter of `core/memory.py`; inside of transforms and captures, where memory is a
-matter of bookkeeping, they become views and aliases.  Read `../storage.py` for storages.
+Plain tensors are a matter of `memory/storages.py`; inside of transforms and captures, where memory
+is a matter of bookkeeping, they become views and aliases.  Read `../storage.py` for storages.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import math
 import numpy as np
 
 from .. import errors
-from ..core import memory, surface
+from ..core import surface
 from ..core.handle import Box, Tensor, make
 from ..core.state import state
-from ..core.table import ops
 from ..core.tape import Accumulate
-from ..core.views import found_anew
+from ..memory import storages as memory
+from ..memory.views import found_anew
 from ..storage import TypedStorage, is_storage, untyped
+from ..table.packets import ops
 
 
 def set_(self: Tensor, source=None, storage_offset=0, size=None, stride=None) -> Tensor:

@@ -1,7 +1,7 @@
 """The values of a tensor: as Python numbers, arrays and text, and where Python writes them.
 
-`METHODS` says under which names `attach` offers them.  Read next: `core/reading.py`, through which
-all of them see the values, and `printing.py`.
+`METHODS` says under which names `attach` offers them.  Read next: `memory/reading.py`, through
+which all of them see the values, and `printing.py`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import math
 import numpy as np
 
 from .. import errors
-from ..core import device as dev
+from ..array import device as dev
+from ..array import dtype as dt
+from ..array.data import make_tensor_data
+from ..array.fake import fake_like
+from ..array.size import Size
 from ..core import dispatching, legacy, surface
-from ..core import dtype as dt
-from ..core.data import make_tensor_data
-from ..core.fake import fake_like
 from ..core.handle import Box, Tensor, make
-from ..core.indexing import getitem, setitem
-from ..core.memory import hold_size
 from ..core.overriding import as_subclass, refuse_wrapper
-from ..core.reading import concrete, shown, up_to_date
-from ..core.size import Size
 from ..core.stack import lifted, outlived
 from ..core.state import fast, state
-from ..core.table import ops
 from ..core.tape import Accumulate
+from ..memory.indexing import getitem, setitem
+from ..memory.reading import concrete, shown, up_to_date
+from ..memory.storages import hold_size
+from ..table.packets import ops
 
 _ndarray = np.ndarray
 
@@ -115,7 +115,7 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
         )
     asked = {"max_version": max_version, "dl_device": dl_device, "copy": copy, "stream": stream}
     given = {name: value for name, value in asked.items() if value is not None}
-    from ..core import dlpack
+    from ..array import dlpack
 
     return dlpack.export(concrete(self, "__dlpack__()"), given)
 

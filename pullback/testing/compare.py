@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from .. import errors
-from ..core import dtype as dt
+from ..array import dtype as dt
 from ..core.handle import Tensor
-from ..core.table import ops
 from ..creation import as_tensor
+from ..table.packets import ops
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 

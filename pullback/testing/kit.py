@@ -12,15 +12,15 @@ from __future__ import annotations
 import numpy as np
 
 from .. import errors, func
+from ..array import dtype as dt
+from ..array.generator import default_generator
 from ..autograd.engine import grad
-from ..core import dtype as dt
-from ..core.generator import default_generator
 from ..core.handle import Tensor, make
 from ..core.op import overload_of
-from ..core.plan import make_plan
 from ..core.stack import bind
 from ..core.surface import inplace
-from ..core.table import Packet
+from ..eager.plan import make_plan
+from ..table.packets import Packet
 from . import samples
 from .samples import host, place
 
@@ -328,7 +328,7 @@ def check_fake(op, case, dtype) -> None:
     ov = overload_of(op)
     if op.kind == "composite" and not _given(op) or ov.name in DATA_DEPENDENT:
         return
-    from ..core.fake import fake_like
+    from ..array.fake import fake_like
 
     flat = samples.flat(op, case)
 

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from ..core import pytree
+from .. import pytree
 from ..core.handle import Tensor
 from ..utils._python_dispatch import TorchDispatchMode
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..core import device as dev
-from ..core import dtype as dt
+from ..array import device as dev
+from ..array import dtype as dt
 from ..core.handle import Tensor, make
 from ..core.op import overload_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import pytree
+from .. import pytree
 from ..core.handle import Tensor
 from ..utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 

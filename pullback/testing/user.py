@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .. import errors, func
+from ..array import dtype as dt
+from ..array.fake import fake_like
 from ..autograd.function import Function
-from ..core import dtype as dt
-from ..core.fake import fake_like
 from ..core.handle import Tensor, make
 from ..core.op import Op, overload_of
 from ..core.stack import bind

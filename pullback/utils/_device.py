@@ -1,7 +1,7 @@
 """`DeviceContext`: where new tensors go, as a function mode.
 
 `with torch.device("meta"):` and `set_default_device` say the same without a mode, see
-`core/device.py`; libraries derive from this one.
+`array/device.py`; libraries derive from this one.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..core.device import Device
+from ..array.device import Device
 from ..core.op import families
-from ..core.table import ops
 from ..overrides import TorchFunctionMode
+from ..table.packets import ops
 
 __all__ = ["DeviceContext", "set_device"]
 

@@ -1,4 +1,4 @@
-"""The name under which PyTorch programs know the pytree functions. See `core/pytree.py`.
+"""The name under which PyTorch programs know the pytree functions. See `pytree.py`.
 
 What is defined here is about PyTorch's text form of structures, and questions about tuples.
 """
@@ -6,8 +6,8 @@ What is defined here is about PyTorch's text form of structures, and questions a
 import collections
 import json
 
-from ..core.pytree import *  # noqa: F403
-from ..core.pytree import (
+from ..pytree import *  # noqa: F403
+from ..pytree import (
     LeafSpec,
     MappingKey,
     SequenceKey,
@@ -17,8 +17,8 @@ from ..core.pytree import (
     as_written,
     registered_types,
 )
-from ..core.pytree import broadcast_prefix as _broadcast_to_and_flatten  # noqa: F401
-from ..core.pytree import tree_is_leaf as _is_leaf  # noqa: F401
+from ..pytree import broadcast_prefix as _broadcast_to_and_flatten  # noqa: F401
+from ..pytree import tree_is_leaf as _is_leaf  # noqa: F401
 
 
 def _dict_flatten(d):

@@ -19,17 +19,17 @@ from typing import Any
 
 from .. import errors
 from ..amp.autocast_mode import present
+from ..array.random import default_generator
 from ..autograd import engine
 from ..autograd.function import FunctionNode
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core import tape
 from ..core.handle import Tensor, make
 from ..core.hooks import pack_node
-from ..core.pytree import tree_flatten, tree_unflatten
-from ..core.random import default_generator
 from ..core.state import count, state, tied
 from ..core.surface import current, refresh
-from ..core.table import ops
+from ..pytree import tree_flatten, tree_unflatten
+from ..table.packets import ops
 from .selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,

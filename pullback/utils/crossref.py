@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
-from ..core.fake import is_fake
+from ..array.fake import is_fake
+from ..array.layout import suggest_memory_format
 from ..core.handle import Tensor
-from ..core.layout import suggest_memory_format
-from ..core.memory import root_of
-from ..core.pytree import tree_leaves, tree_map
 from ..errors import MetadataMismatchError
 from ..fx.fake_mode import FakeTensorMode, maybe_get_fake_mode
+from ..memory.storages import root_of
+from ..pytree import tree_leaves, tree_map
 from ._python_dispatch import TorchDispatchMode
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 
 from ..core.handle import Tensor
-from ..core.table import ops
+from ..table.packets import ops
 
 _accumulate = itertools.accumulate
 

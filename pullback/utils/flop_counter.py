@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.handle import Tensor
-from ..core.pytree import tree_map_only
-from ..core.table import ops
+from ..pytree import tree_map_only
+from ..table.packets import ops
 from ._python_dispatch import TorchDispatchMode
 from .module_tracker import ModuleTracker
 

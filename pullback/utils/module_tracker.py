@@ -8,9 +8,9 @@ from typing import Any
 from ..autograd.graph import register_multi_grad_hook
 from ..core.handle import Tensor
 from ..core.hooks import RemovableHandle
-from ..core.pytree import tree_leaves
 from ..nn.module import Module
 from ..nn.module_hooks import register_module_forward_hook, register_module_forward_pre_hook
+from ..pytree import tree_leaves
 
 __all__ = ["ModuleTracker"]
 

@@ -1,4 +1,4 @@
-"""Pytrees, the public names: nested containers as leaves plus structure. See `core/pytree.py`."""
+"""Pytrees, the public names: nested containers as leaves plus structure. See `pytree.py`."""
 
-from ..core.pytree import *  # noqa: F403
-from ..core.pytree import __all__ as __all__
+from ..pytree import *  # noqa: F403
+from ..pytree import __all__ as __all__

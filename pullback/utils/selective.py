@@ -16,10 +16,10 @@ from .. import errors
 from ..core import tape
 from ..core.handle import Tensor, make
 from ..core.op import OpOverload, families, overload_of
-from ..core.pytree import tree_map
 from ..core.stack import interpret
 from ..core.state import count, state, tied
 from ..errors import CheckpointError
+from ..pytree import tree_map
 
 
 def facts_of(tensors: list[Tensor]) -> list[tuple]:

@@ -7,9 +7,9 @@ import pytest
 import pullback as torch
 import pullback.nn.functional as F
 from pullback.amp.autocast_mode import FLOAT32, LISTED, LOWER, WIDEST
-from pullback.core.catalog import load_all
 from pullback.core.op import families
 from pullback.core.state import fast, state
+from pullback.table.catalog import load_all
 from pullback.utils.checkpoint import checkpoint
 
 B, H, S, D = torch.bfloat16, torch.float16, torch.float32, torch.float64

@@ -11,8 +11,8 @@ import numpy as np
 
 import pullback as pb
 from pullback import errors
-from pullback.aot.partition import min_cut_rematerialization_partition
-from pullback.core.pytree import tree_flatten
+from pullback.cut.partition import min_cut_rematerialization_partition
+from pullback.pytree import tree_flatten
 
 WAYS = {
     "nop": lambda f: pb.aot.aot_function(f, pb.aot.nop),

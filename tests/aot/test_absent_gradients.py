@@ -7,8 +7,8 @@ import pytest
 
 import pullback as torch
 from pullback.aot import aot_function, nop
-from pullback.aot.absent import without
-from pullback.aot.partition import min_cut_rematerialization_partition
+from pullback.capture.absent_tangents import without
+from pullback.cut.partition import min_cut_rematerialization_partition
 
 INF = float("inf")
 WAYS = {

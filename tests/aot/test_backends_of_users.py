@@ -9,9 +9,9 @@ import pytest
 
 import pullback as torch
 from pullback.aot import aot_function, aot_module_simplified, nop
-from pullback.aot.context import get_aot_compilation_context
-from pullback.core.symbolic import ShapeEnv
+from pullback.cut.settings import get_aot_compilation_context
 from pullback.fx.fake_mode import FakeTensorMode
+from pullback.symbolic import ShapeEnv
 
 
 def inner(value):

@@ -10,19 +10,20 @@ import pytest
 
 import pullback as torch
 from bench import cut as bench
-from pullback.aot import budget, eager, simulate
-from pullback.aot.capture import capture
-from pullback.aot.partition import (
+from pullback.capture.capture import capture
+from pullback.compile import native
+from pullback.compile.errors import CompileWarning
+from pullback.compile.memory import Planned
+from pullback.cut import budget, simulate
+from pullback.cut import eager_peak as eager
+from pullback.cut.partition import (
     PartitionError,
     _cut,
     default_partition,
     min_cut_rematerialization_partition,
 )
-from pullback.aot.simulate import Meter, Taken
-from pullback.aot.split import JointGraph, ancestors
-from pullback.compile import native
-from pullback.compile.errors import CompileWarning
-from pullback.compile.memory import Planned
+from pullback.cut.simulate import Meter, Taken
+from pullback.cut.split import JointGraph, ancestors
 from pullback.decomp import Everything
 from pullback.errors import ArgumentError, DataDependentError, OverBudget
 from pullback.nn import functional as F
@@ -127,7 +128,7 @@ def report_work(module, report):
 
 
 def all_ways(module):
-    from pullback.aot.prepare import prepared
+    from pullback.cut.prepare import prepared
 
     return list(budget.ways(JointGraph(prepared(module), 1)))
 
@@ -146,7 +147,7 @@ _joints: dict = {}
 
 
 def way_joint(module):
-    from pullback.aot.prepare import prepared
+    from pullback.cut.prepare import prepared
 
     return _joints.setdefault(id(module), JointGraph(prepared(module), 1))
 

@@ -10,9 +10,9 @@ import pytest
 import pullback as torch
 from pullback import aot
 from pullback.aot import config
-from pullback.aot.partition import default_partition, min_cut_rematerialization_partition
 from pullback.autograd.graph import region_activation_memory_budget
 from pullback.compile.backends import aot_autograd
+from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 from pullback.utils.checkpoint import (
     CheckpointPolicy,
     checkpoint,

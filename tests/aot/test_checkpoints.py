@@ -6,8 +6,8 @@ import pytest
 import pullback as torch
 from bench import checkpoints, cut
 from bench.layers import peak
-from pullback.aot.partition import min_cut_rematerialization_partition
 from pullback.compile.memory import Planned
+from pullback.cut.partition import min_cut_rematerialization_partition
 
 
 @pytest.mark.parametrize("name", ["autoencoder", "norms"])

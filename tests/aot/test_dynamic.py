@@ -6,7 +6,7 @@ import pytest
 import pullback as torch
 from pullback import errors
 from pullback.aot import aot_function
-from pullback.aot.compilers import nop
+from pullback.capture.compilers import nop
 
 F = torch.nn.functional
 
@@ -391,8 +391,8 @@ def test_sizes_among_results_and_saved_values():
 
 def test_a_module_compiled_for_fake_inputs_with_symbolic_sizes():
     from pullback.aot import aot_module_simplified
-    from pullback.core.symbolic import ShapeEnv
     from pullback.fx.fake_mode import FakeTensorMode
+    from pullback.symbolic import ShapeEnv
 
     class Sum(torch.nn.Module):
         def __init__(self):

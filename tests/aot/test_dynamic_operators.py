@@ -11,13 +11,13 @@ import pytest
 
 import pullback as torch
 from pullback import errors
+from pullback.array import dtype as dt
 from pullback.autograd.engine import grad
-from pullback.core import dtype as dt
-from pullback.core.catalog import load_all
 from pullback.core.handle import Tensor, make
 from pullback.core.op import overload_of, registry
-from pullback.core.pytree import tree_flatten
 from pullback.core.stack import bind
+from pullback.pytree import tree_flatten
+from pullback.table.catalog import load_all
 from pullback.testing import samples
 from pullback.testing.kit import _close
 

@@ -10,10 +10,10 @@ import pytest
 
 import pullback as torch
 from pullback.aot import aot_function, config, nop
-from pullback.aot.export import aot_export_module
-from pullback.aot.partition import default_partition, min_cut_rematerialization_partition
+from pullback.capture.export import aot_export_module
 from pullback.control import print as hop_print
 from pullback.control.effects import _EffectType, _get_effect, _register_effectful_op, with_effects
+from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 from pullback.fx.make_fx import make_fx
 from pullback.testing.two_tensor import TwoTensor
 
@@ -115,7 +115,7 @@ def forward(self, arg1_1):
 
 
 def test_joint_graphs_of_functions():
-    from pullback.aot.export import aot_export_joint_simple
+    from pullback.capture.export import aot_export_joint_simple
 
     def f(x):
         torch.ops.aten._print("a")
@@ -512,8 +512,8 @@ def test_registrations():
 def test_tokens_of_described_joint_graphs(zoo):
     from contextlib import ExitStack
 
-    from pullback.aot import descriptors as d
-    from pullback.aot.export import (
+    from pullback.capture import descriptors as d
+    from pullback.capture.export import (
         aot_compile_joint_with_descriptors,
         aot_export_joint_with_descriptors,
     )

@@ -6,7 +6,7 @@ import pytest
 
 import pullback as pb
 from pullback import aot, errors, nn
-from pullback.aot import context
+from pullback.cut import settings as context
 from pullback.fx import GraphModule
 
 
@@ -116,7 +116,7 @@ def test_boxed_functions_may_empty_their_list():
 
 
 def test_partitioner_gets_the_joint_graph():
-    from pullback.aot.partition import default_partition
+    from pullback.cut.partition import default_partition
 
     got = []
 

@@ -9,8 +9,8 @@ import pytest
 
 import pullback as torch
 from pullback import control, errors, nn
-from pullback.aot import descriptors, export, lookup
-from pullback.aot.partition import default_partition
+from pullback.capture import descriptors, export, lookup
+from pullback.cut.partition import default_partition
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/exports.json").read_text())
 
@@ -217,7 +217,7 @@ def test_tied_parameters_are_inputs_twice():
 
 
 def test_functionalized_draws_are_refused():
-    from pullback.aot.context import config
+    from pullback.cut.settings import config
 
     with config.patch(functionalize_rng_ops=True), pytest.raises(
             RuntimeError, match="Functionalized RNG is not currently supported in the aot_export"):

@@ -10,14 +10,14 @@ import pytest
 
 import pullback as torch
 from pullback.aot import aot_function, nop
-from pullback.aot.extraction import (
+from pullback.cut.extraction import (
     _extract_fwd_bwd_modules,
     _extract_fwd_bwd_outputs,
     _extract_graph_with_inputs_outputs,
     is_sym_node,
     split_backward,
 )
-from pullback.aot.partition import (
+from pullback.cut.partition import (
     PartitionError,
     default_partition,
     min_cut_rematerialization_partition,

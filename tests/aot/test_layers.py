@@ -5,11 +5,11 @@ import pytest
 
 import pullback as torch
 from bench import layers
-from pullback.aot import budget
-from pullback.aot.partition import min_cut_rematerialization_partition as cut
-from pullback.aot.simulate import Meter
-from pullback.aot.split import JointGraph
 from pullback.compile.memory import Planned
+from pullback.cut import budget
+from pullback.cut.partition import min_cut_rematerialization_partition as cut
+from pullback.cut.simulate import Meter
+from pullback.cut.split import JointGraph
 
 
 def program_of(run, args):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import pullback as torch
-from pullback.aot.metadata import run_functionalized_fw_and_collect_metadata
 from pullback.as_torch import counterpart
+from pullback.capture.metadata import run_functionalized_fw_and_collect_metadata
 from pullback.testing.two_tensor import TwoTensor
 
 RECORDS = json.loads((Path(__file__).parent.parent / "data/collected_metadata.json").read_text())

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pullback.aot.mincut import SINK, SOURCE, CutProblem, Network, UnboundedCut, solve
+from pullback.cut.min_cut import SINK, SOURCE, CutProblem, Network, UnboundedCut, solve
 
 
 def network_of(edges, size):

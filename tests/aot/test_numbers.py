@@ -208,8 +208,8 @@ def test_numbers_that_become_sizes_are_not_negative():
 
 def test_symbols_among_the_inputs_of_a_module():
     from pullback.aot import aot_module_simplified
-    from pullback.core.symbolic import ShapeEnv
     from pullback.fx.fake_mode import FakeTensorMode
+    from pullback.symbolic import ShapeEnv
 
     class Scaled(torch.nn.Module):
         def forward(self, n, x):

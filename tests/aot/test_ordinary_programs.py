@@ -7,7 +7,7 @@ import pytest
 from ordinary_programs import PROGRAMS
 
 import pullback as torch
-from pullback.core.pytree import tree_flatten
+from pullback.pytree import tree_flatten
 
 pytestmark = pytest.mark.filterwarnings("ignore::pullback.compile.errors.CompileWarning")
 

@@ -7,7 +7,7 @@ import pytest
 from fake_joint import Joint, cos_chain, run_both, saved_names
 from fake_ops import Example
 
-from pullback.aot.partition import (
+from pullback.cut.partition import (
     PartitionError,
     default_partition,
     min_cut_rematerialization_partition,

@@ -10,10 +10,10 @@ import pytest
 from fake_joint import Joint, cos_chain, run_both, saved_names
 from fake_ops import Example, aten
 
-from pullback.aot.mincut import solve
-from pullback.aot.partition import default_partition, min_cut_rematerialization_partition
-from pullback.aot.recompute import recompute_problem
-from pullback.aot.split import JointGraph
+from pullback.cut.min_cut import solve
+from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
+from pullback.cut.recompute import recompute_problem
+from pullback.cut.split import JointGraph
 
 PARTITIONERS = [default_partition, min_cut_rematerialization_partition]
 

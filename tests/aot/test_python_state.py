@@ -23,9 +23,9 @@ import pytest
 
 import pullback as torch
 from pullback import nn
-from pullback.aot import api
-from pullback.aot.holding import roots_of
+from pullback.capture import compiled as api
 from pullback.compile.errors import CompileWarning
+from pullback.python_state.module_tensors import roots_of
 
 X = torch.tensor([1.0, 2.0])
 settings = types.ModuleType("settings")

@@ -7,7 +7,7 @@ import pytest
 
 import pullback as torch
 from pullback import errors, nn
-from pullback.aot import export
+from pullback.capture import export
 
 UNARY = ["sin", "cos", "relu", "tanh", "exp", "sigmoid", "neg", "abs", "square"]
 OPERATIONS = [  # a, b: values; r: numbers

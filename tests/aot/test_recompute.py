@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.aot.partition import default_partition, min_cut_rematerialization_partition
+from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 from pullback.nn import functional as F
 from pullback.utils.checkpoint import (
     CheckpointPolicy,

@@ -6,8 +6,8 @@ import pytest
 
 import pullback as pb
 from pullback import aot
-from pullback.aot.export import aot_export_joint_simple, aot_export_module
-from pullback.aot.partition import default_partition, min_cut_rematerialization_partition
+from pullback.capture.export import aot_export_joint_simple, aot_export_module
+from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 
 HERE = pathlib.Path(__file__).name
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.aot.partition import default_partition
-from pullback.aot.work import flops
+from pullback.cut.flops import flops
+from pullback.cut.partition import default_partition
 from pullback.nn import functional as F
 from pullback.utils.flop_counter import FlopCounterMode
 

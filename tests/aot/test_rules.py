@@ -9,7 +9,7 @@ import pytest
 import pullback as torch
 from pullback import aot
 from pullback.aot import config
-from pullback.aot.partition import min_cut_rematerialization_partition
+from pullback.cut.partition import min_cut_rematerialization_partition
 from pullback.library import custom_op
 
 SIZE = 16 * 16 * 4

@@ -5,7 +5,7 @@ import pytest
 import pullback as torch
 from pullback import errors
 from pullback.aot import nop
-from pullback.aot.entry import aot_function
+from pullback.capture.entry import aot_function
 from pullback.testing import assert_close
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import pullback as pb
 from pullback import aot, errors
-from pullback.aot.partition import min_cut_rematerialization_partition
+from pullback.cut.partition import min_cut_rematerialization_partition
 
 
 def loss(x):

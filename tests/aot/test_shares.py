@@ -11,8 +11,9 @@ import pytest
 
 import pullback as torch
 from pullback import aot
-from pullback.aot import config, knapsack
-from pullback.aot.partition import min_cut_rematerialization_partition
+from pullback.aot import config
+from pullback.cut import knapsack
+from pullback.cut.partition import min_cut_rematerialization_partition
 
 SIDE = 8
 NAMES = ("mm", "_scaled_dot_product")

@@ -8,8 +8,8 @@ import pytest
 
 import pullback as torch
 from pullback import nn
-from pullback.aot import short
-from pullback.aot.api import Compiled
+from pullback.capture import fast_guards as short
+from pullback.capture.compiled import Compiled
 from pullback.compile import native
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import pullback as pb
 from pullback import nn
-from pullback.core.size import Symbolic
+from pullback.array.size import Symbolic
 
 pytestmark = pytest.mark.filterwarnings("ignore:compile")
 CASES = {}

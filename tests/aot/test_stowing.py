@@ -6,7 +6,7 @@ import pytest
 import pullback as torch
 from pullback import aot
 from pullback._inductor import config as inductor
-from pullback.aot.partition import default_partition, min_cut_rematerialization_partition
+from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 
 
 def net(x, w):

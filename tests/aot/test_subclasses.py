@@ -11,6 +11,7 @@ from literals import prints
 from wrapper_programs import programs
 
 import pullback as torch
+from pullback import pytree
 from pullback.aot import (
     aot_function,
     aot_module,
@@ -18,7 +19,6 @@ from pullback.aot import (
     make_boxed_compiler,
     nop,
 )
-from pullback.core import pytree
 from pullback.nn.utils.unwrapping import unwrap_tensor_subclass_parameters
 from pullback.testing.two_tensor import TwoTensor, TwoTensorMode
 from pullback.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing

@@ -4,7 +4,7 @@ import pytest
 
 import pullback as torch
 from pullback import aot, nn
-from pullback.aot.partition import default_partition, min_cut_rematerialization_partition
+from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 from pullback.nn import functional as F
 
 PARTITIONS = [default_partition, min_cut_rematerialization_partition]

@@ -9,7 +9,7 @@ import pytest
 
 import pullback as torch
 from pullback.aot import aot_function, nop
-from pullback.aot.partition import default_partition, min_cut_rematerialization_partition
+from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 
 
 def compared(x, y):

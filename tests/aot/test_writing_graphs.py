@@ -12,7 +12,7 @@ from programs import make_program
 
 import pullback as pb
 from pullback import aot
-from pullback.core import dtype as dt
+from pullback.array import dtype as dt
 from pullback.core.handle import Tensor
 from pullback.core.op import overload_of, registry
 from pullback.core.stack import bind

@@ -7,8 +7,9 @@ import pytest
 
 import pullback as torch
 from pullback import debug, errors
+from pullback.array import evaluate
 from pullback.autograd import engine
-from pullback.core import evaluate, stack, surface
+from pullback.core import stack, surface
 from pullback.core.state import fast
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.core import raw, tape
+from pullback.core import tape
 from pullback.core.op import overload_of, registry
 from pullback.core.project import project
 from pullback.core.state import count, off, state
+from pullback.eager import raw
 from pullback.testing import samples
 
 

@@ -15,8 +15,8 @@ from pullback.compile.memory import Buffer, packed
 from pullback.compile.number import Formula
 from pullback.compile.schedule import schedule
 from pullback.compile.unit import make_unit
-from pullback.core.symbolic.env import ShapeEnv
 from pullback.fx.experimental.proxy_tensor import make_fx
+from pullback.symbolic.env import ShapeEnv
 
 MOST_INLINE = 260
 

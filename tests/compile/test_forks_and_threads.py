@@ -13,9 +13,9 @@ import pytest
 
 import pullback as torch
 from pullback import func
+from pullback.array.generator import default_generator
 from pullback.compile import native
-from pullback.core import catalog
-from pullback.core.generator import default_generator
+from pullback.table import catalog
 
 LIMIT = 60  # seconds
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.aot.simulate import tighten
 from pullback.compile import native
 from pullback.compile.backend import compile_graph
 from pullback.compile.memory import Buffer, Memory
+from pullback.cut.simulate import tighten
 from pullback.fx.experimental.proxy_tensor import make_fx
 from pullback.nn import functional as F
 

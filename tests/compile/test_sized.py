@@ -8,8 +8,8 @@ from pullback import nn
 from pullback.compile import native, number, sized, toolchain, walks
 from pullback.compile.errors import CompilerNotFound
 from pullback.compile.extent import Domain
-from pullback.core.symbolic.env import ShapeEnv, Source
 from pullback.nn import functional as F
+from pullback.symbolic.env import ShapeEnv, Source
 
 try:
     toolchain.find()

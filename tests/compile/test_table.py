@@ -18,8 +18,8 @@ import pytest
 
 import pullback as pb
 from pullback import errors
+from pullback.array import dtype as dt
 from pullback.compile.errors import CompileWarning
-from pullback.core import dtype as dt
 from pullback.core.handle import Tensor, make
 from pullback.core.op import overload_of, registry
 from pullback.core.stack import bind

@@ -8,7 +8,7 @@ import pytest
 
 import pullback as torch
 from pullback import errors
-from pullback.aot import api
+from pullback.capture import compiled as api
 from pullback.compile import cache, native, warm
 from pullback.testing.two_tensor import TwoTensor
 from pullback.utils.checkpoint import checkpoint
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def work(monkeypatch):
     """How often graphs are simplified and cut."""
-    from pullback.aot import partition
+    from pullback.cut import partition
 
     counts = {"simplified": 0, "cut": 0}
     simplify, cut = api.simplify, partition.min_cut_rematerialization_partition

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core.consult import consult
-from pullback.core.evaluate import raw_of
+from pullback.array.consult import consult
+from pullback.array.evaluate import raw_of
 from pullback.core.handle import Tensor
 from pullback.core.op import overload_of, registry
 from pullback.testing import samples

@@ -10,9 +10,9 @@ from pullback import func
 from pullback.aot import aot_function
 from pullback.as_torch import counterpart
 from pullback.control import associative_scan, map, out_dtype, scan, while_loop
-from pullback.core.pytree import tree_leaves
 from pullback.errors import CompileWarning
 from pullback.fx.make_fx import make_fx
+from pullback.pytree import tree_leaves
 
 W = torch.tensor([[0.5, -1.0, 0.2], [0.1, 0.3, -0.4], [1.0, 0.7, 0.6]], requires_grad=True)
 
@@ -566,7 +566,7 @@ def test_results_that_nobody_uses_have_no_part_in_gradients(name):
 
 def test_graphs_of_one_result_run_on_arrays():
     """The test of a loop returns a tensor, not a tuple of one."""
-    from pullback.aot.api import boxed
+    from pullback.capture.compiled import boxed
 
     for value in (0.5, 1.5):
         assert boxed(lambda x: x > 1)(np.array(value)) == (np.array(value > 1),)

@@ -5,7 +5,7 @@ import pytest
 import pullback as torch
 from pullback._higher_order_ops import map as map_
 from pullback._higher_order_ops import scan
-from pullback.aot.entry import aot_function
+from pullback.capture.entry import aot_function
 
 
 def carried(x):

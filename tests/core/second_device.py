@@ -13,7 +13,7 @@ import types
 
 import numpy as np
 
-from pullback.core import device
+from pullback.array import device
 
 
 class WrongNamespace(TypeError):

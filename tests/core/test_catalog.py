@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from pullback.core.catalog import FILE_OF, FILES
 from pullback.core.op import aliases, families, registry
+from pullback.table.catalog import FILE_OF, FILES
 
 
 def run(text: str) -> str:
@@ -80,12 +80,12 @@ def test_a_name_that_is_not_listed_yet_is_found():
     out = run(
         "import sys, types, pathlib, importlib.util\n"
         "where = importlib.util.find_spec('pullback').submodule_search_locations[0]\n"
-        "names = types.ModuleType('pullback.core.names')\n"
-        "exec(pathlib.Path(where, 'core', 'names.py').read_text(), names.__dict__)\n"
+        "names = types.ModuleType('pullback.table.names')\n"
+        "exec(pathlib.Path(where, 'table', 'names.py').read_text(), names.__dict__)\n"
         "del names.NAMES['ctc']\n"
-        "sys.modules['pullback.core.names'] = names\n"
+        "sys.modules['pullback.table.names'] = names\n"
         "import pullback as p\n"
-        "from pullback.core.catalog import FILE_OF\n"
+        "from pullback.table.catalog import FILE_OF\n"
         "print('ctc_loss' in FILE_OF, p.ops.aten.ctc_loss.IntList, hasattr(p, 'no_such_operator'))"
     )
     assert out == "False aten.ctc_loss.IntList False"

@@ -10,8 +10,8 @@ import pytest
 
 import pullback
 from pullback import cli, derivatives
-from pullback.core import yaml
 from pullback.core.op import registry
+from pullback.table import yaml
 
 
 def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess:

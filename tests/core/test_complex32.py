@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as torch
+from pullback.array import dtype as dt
 from pullback.autograd import grad
-from pullback.core import dtype as dt
 
 if not hasattr(torch, "complex32"):
     pytest.skip("ml_dtypes is too old", allow_module_level=True)

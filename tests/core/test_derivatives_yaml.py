@@ -6,8 +6,8 @@ import pytest
 
 import pullback as torch
 from pullback import derivatives, errors, func
-from pullback.core import yaml
 from pullback.core.op import overload, overload_of, registry
+from pullback.table import yaml
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import pullback as torch
-from pullback.core import pytree
+from pullback import pytree
 from pullback.testing.logging_tensor import (
     LoggingTensor,
     capture_logs,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.core import dtype as dt
+from pullback.array import dtype as dt
 
 TABLE = json.loads((pathlib.Path(__file__).parents[1] / "data" / "promotion.json").read_text())
 NAMES = TABLE["dtypes"]

@@ -7,7 +7,7 @@ import pytest
 import pullback as torch
 from pullback.core.op import families, overload_of
 from pullback.core.stack import bind
-from pullback.core.table import ops
+from pullback.table.packets import ops
 
 
 def _families():

@@ -7,9 +7,9 @@ import pytest
 
 import pullback as torch
 from pullback import errors, func
-from pullback.core import checks
 from pullback.core.formula import Rule, _by_device
 from pullback.core.op import Composite, Op, OpOverload, Pointwise, View
+from pullback.table import checks
 
 UNARY = "f(Tensor self) -> Tensor"
 BINARY = "f(Tensor self, Tensor other) -> Tensor"

@@ -7,15 +7,15 @@ import pytest
 
 import pullback as torch
 from pullback import errors
-from pullback.core.symbolic import ShapeEnv
-from pullback.core.symbolic import asking as ask
-from pullback.core.symbolic.guards import (
+from pullback.fx.fake_mode import FakeTensorMode
+from pullback.symbolic import ShapeEnv
+from pullback.symbolic import asking as ask
+from pullback.symbolic.guards import (
     ConstantSource,
     DimDynamic,
     LocalSource,
     StatelessSymbolicContext,
 )
-from pullback.fx.fake_mode import FakeTensorMode
 
 
 def fakes(*shapes):

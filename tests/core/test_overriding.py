@@ -261,7 +261,7 @@ def test_what_there_is_to_override():
 METHODS = """
 import inspect
 import pullback as torch
-from pullback.core import fast as generated
+from pullback.eager import fast as generated
 
 sinh, keys = torch.Tensor.sinh, {torch.Tensor.sinh: "sinh", torch.Tensor.mul: "mul"}
 for _ in range(20):

@@ -7,7 +7,7 @@ import pytest
 
 import pullback as torch
 from pullback.core.op import OFTEN
-from pullback.core.table import Packet, _methods, ops
+from pullback.table.packets import Packet, _methods, ops
 
 DTYPES = (torch.bool, torch.uint8, torch.int32, torch.int64, torch.float16, torch.float32,
           torch.float64, torch.complex64)

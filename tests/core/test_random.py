@@ -16,8 +16,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pullback.core import random
-from pullback.core.random import Generator
+from pullback.array import random
+from pullback.array.random import Generator
 
 DATA = Path(__file__).parents[1] / "data" / "random.json"
 SIZES = (0, 1, 15, 16, 17, 31, 32, 33, 1000)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.array import random as rng
+from pullback.array.generator import Generator
 from pullback.compile import fills
-from pullback.core import random as rng
-from pullback.core.generator import Generator
 
 F32 = np.dtype(np.float32)
 

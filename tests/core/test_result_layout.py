@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core import dtype as dt
-from pullback.core.fake import fake_like
+from pullback.array import dtype as dt
+from pullback.array.fake import fake_like
 from pullback.core.handle import Tensor, make
 from pullback.core.op import overload_of, registry
-from pullback.core.pytree import tree_flatten, tree_map
 from pullback.core.stack import bind
 from pullback.nn import functional as F
+from pullback.pytree import tree_flatten, tree_map
 from pullback.testing import samples
 
 # operators whose results have a size that depends on values, or that copy as their parts lie

@@ -6,7 +6,7 @@ import pytest
 
 import pullback as torch
 from pullback import errors
-from pullback.core import dtype as dt
+from pullback.array import dtype as dt
 from pullback.core.op import registry
 from pullback.core.schema import Schema
 

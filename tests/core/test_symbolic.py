@@ -7,14 +7,14 @@ import random
 import pytest
 
 from pullback import errors
-from pullback.core.symbolic import Relation, ShapeEnv, Source
-from pullback.core.symbolic.asking import (
+from pullback.symbolic import Relation, ShapeEnv, Source
+from pullback.symbolic.asking import (
     _check,
     _constrain_as_size,
     guard_or_false,
     statically_known_true,
 )
-from pullback.core.symbolic.expr import (
+from pullback.symbolic.expr import (
     FUNCTIONS,
     bounds,
     const,
@@ -25,7 +25,7 @@ from pullback.core.symbolic.expr import (
     source,
     symbol,
 )
-from pullback.core.symbolic.number import (
+from pullback.symbolic.number import (
     SymBool,
     SymFloat,
     SymInt,

@@ -8,12 +8,12 @@ import pytest
 
 import pullback as torch
 from pullback import aot, errors
-from pullback.core.catalog import FILES
 from pullback.core.handle import Tensor
 from pullback.core.op import OpOverload, overload_of, registry
 from pullback.core.stack import bind
 from pullback.decomp import decomposition_table, is_core
 from pullback.fx.make_fx import make_fx
+from pullback.table.catalog import FILES
 from pullback.testing import samples
 
 REFUSED = (errors.DataDependentError, errors.TransformError)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core import dtype as dt
+from pullback.array import dtype as dt
 from pullback.core.handle import Tensor, make
 from pullback.core.op import overload_of, registry
 from pullback.core.stack import bind, tensors_in

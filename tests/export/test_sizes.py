@@ -7,11 +7,11 @@ from test_program import Function
 
 import pullback as torch
 from pullback import errors, nn
-from pullback.aot.export import aot_export_module
-from pullback.core.pytree import tree_leaves
+from pullback.capture.export import aot_export_module
 from pullback.export import Dim, SymIntArgument, archive, dims, export, load, save
 from pullback.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes
 from pullback.export.text import program_text
+from pullback.pytree import tree_leaves
 from pullback.safetensors import save as weights_of
 
 

@@ -22,7 +22,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import pullback  # noqa: E402
 import pullback.aot  # noqa: E402
-from pullback.core import dtype as dt  # noqa: E402
+from pullback.array import dtype as dt  # noqa: E402
 from pullback.core.op import registry  # noqa: E402
 from pullback.fx.make_fx import make_fx as our_make_fx  # noqa: E402
 from pullback.testing import samples  # noqa: E402

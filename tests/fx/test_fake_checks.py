@@ -6,8 +6,6 @@ import pullback as torch
 from pullback import errors
 from pullback.aot import config
 from pullback.compile.ahead import DebugInterpreter
-from pullback.core.symbolic import ShapeEnv
-from pullback.core.symbolic.settings import config as sizes
 from pullback.decomp import get_decompositions
 from pullback.fx import Graph, GraphModule
 from pullback.fx.fake_mode import FakeTensorConverter, FakeTensorMode, is_fake
@@ -16,6 +14,8 @@ from pullback.fx.make_fx import make_fx
 from pullback.fx.passes.fake_tensor_prop import FakeTensorProp
 from pullback.fx.tracer import symbolic_trace
 from pullback.nn.utils.stateless import _reparametrize_module
+from pullback.symbolic import ShapeEnv
+from pullback.symbolic.settings import config as sizes
 from pullback.utils.crossref import (
     CrossRefFakeMode,
     compare_tensor_meta,

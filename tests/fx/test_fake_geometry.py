@@ -10,9 +10,9 @@ import pullback
 from pullback import errors
 from pullback.core.handle import Tensor, make
 from pullback.core.op import overload_of
-from pullback.core.pytree import tree_leaves, tree_map
-from pullback.core.table import load_all, registry
 from pullback.fx.fake_mode import FakeTensorMode
+from pullback.pytree import tree_leaves, tree_map
+from pullback.table.packets import load_all, registry
 from pullback.testing.samples import cases
 
 load_all()

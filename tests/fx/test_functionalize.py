@@ -9,10 +9,10 @@ from programs import make_program
 
 import pullback as torch
 from pullback import func
-from pullback.core.pytree import tree_leaves
 from pullback.func import functionalize
 from pullback.fx.fake_mode import FakeTensorMode
 from pullback.fx.make_fx import make_fx
+from pullback.pytree import tree_leaves
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/functionalized.json").read_text())
 WAYS = ("mutations", "mutations_and_views")

@@ -3,9 +3,12 @@
 import pytest
 
 import pullback as pb
-from pullback.core.symbolic import ShapeEnv, SymInt
-from pullback.core.symbolic.asking import _constrain_range_for_size, expect_true
-from pullback.core.symbolic.guards import (
+from pullback.fx.make_fx import make_fx
+from pullback.fx.passes.cse import fx_graph_cse
+from pullback.library.kinds import OpOverload, OpOverloadPacket
+from pullback.symbolic import ShapeEnv, SymInt
+from pullback.symbolic.asking import _constrain_range_for_size, expect_true
+from pullback.symbolic.guards import (
     DimDynamic,
     StatelessSymbolicContext,
     bind_symbols,
@@ -13,10 +16,7 @@ from pullback.core.symbolic.guards import (
     fx_placeholder_targets,
     fx_placeholder_vals,
 )
-from pullback.core.symbolic.number import SymNode
-from pullback.fx.make_fx import make_fx
-from pullback.fx.passes.cse import fx_graph_cse
-from pullback.library.kinds import OpOverload, OpOverloadPacket
+from pullback.symbolic.number import SymNode
 from pullback.testing import FileCheck
 
 

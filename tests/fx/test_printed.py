@@ -13,7 +13,7 @@ from printed import digest, of_entry, of_family, of_program
 
 import pullback
 from pullback.aot import aot_function, make_boxed_compiler
-from pullback.core import dtype as dt
+from pullback.array import dtype as dt
 from pullback.core.op import registry
 from pullback.fx.make_fx import make_fx
 from pullback.testing import samples

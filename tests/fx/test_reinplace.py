@@ -6,10 +6,10 @@ import pytest
 from reinplaced_programs import DATA, programs
 
 import pullback as torch
-from pullback.core.pytree import tree_leaves
 from pullback.func import functionalize
 from pullback.fx.make_fx import make_fx
 from pullback.fx.passes.reinplace import reinplace
+from pullback.pytree import tree_leaves
 
 EXPECTED = json.loads(DATA.read_text())
 PROGRAMS = programs(torch)

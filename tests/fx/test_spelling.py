@@ -4,7 +4,7 @@ import pytest
 
 import pullback as torch
 from pullback.aot import aot_function, make_boxed_compiler
-from pullback.core import dtype as dt
+from pullback.array import dtype as dt
 from pullback.core.op import overload_of, registry
 from pullback.errors import DataDependentError
 from pullback.fx import spelling

@@ -7,10 +7,10 @@ import pytest
 
 import pullback as torch
 from pullback import errors
-from pullback.core.pytree import tree_leaves
-from pullback.core.symbolic import ShapeEnv
 from pullback.fx.fake_mode import DynamicOutputShapeException, FakeTensorMode
 from pullback.fx.make_fx import make_fx
+from pullback.pytree import tree_leaves
+from pullback.symbolic import ShapeEnv
 
 F = torch.nn.functional
 

@@ -11,8 +11,7 @@ from math import sqrt
 import pytest
 
 import pullback as torch
-from pullback import fx
-from pullback.core import pytree
+from pullback import fx, pytree
 from pullback.fx._pytree import register_pytree_flatten_spec, tree_flatten_spec
 from pullback.fx.passes.order import CSEPass, get_CSE_banned_ops
 from pullback.fx.proxy import TracerBase

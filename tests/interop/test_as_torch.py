@@ -90,7 +90,7 @@ def test_names_that_live_elsewhere():
         assert vmap.__wrapped__ is pullback.vmap and make_fx is pullback.make_fx
         assert aot_function is again is pullback.aot.aot_function
         assert Conv2d is pullback.nn.Conv2d
-        assert cut.__module__ == "pullback.aot.partition"
+        assert cut.__module__ == "pullback.cut.partition"
         with pytest.raises(ImportError):
             exec("from torch.nn.modules.conv import no_such_layer")
 

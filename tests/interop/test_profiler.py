@@ -7,9 +7,11 @@ import pytest
 
 import pullback as torch
 from pullback.autograd import engine
-from pullback.core import foreach, stack, surface, table
+from pullback.core import stack, surface
 from pullback.core.state import fast
 from pullback.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
+from pullback.table import lists as foreach
+from pullback.table import packets as table
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from scipy import signal
 
 import pullback as pb
 from pullback import func
-from pullback.core.table import ops
 from pullback.nn import functional as F
 from pullback.ops import conv
+from pullback.table.packets import ops
 
 
 def tensor(*shape, seed=0, dtype=np.float64):

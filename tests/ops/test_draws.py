@@ -6,8 +6,8 @@ import pytest
 
 import pullback as torch
 from pullback.autograd import grad
-from pullback.core.table import ops
 from pullback.func import jvp, vmap
+from pullback.table.packets import ops
 
 GAMMA = [(1e-6, 0.3), (1e-3, 1e-200), (0.01, 0.7), (0.1, 1e-9), (0.5, 0.1), (0.9, 3.0), (1.0, 1.0),
          (1.5, 0.79), (1.5, 0.81), (3.0, 9.0), (8.0, 2.0), (30.0, 24.0), (100.0, 130.0)]

@@ -17,12 +17,12 @@ import pytest
 
 import pullback as torch
 from pullback import derivatives, errors
-from pullback.core import checks
 from pullback.core.op import families, registry
 from pullback.core.parts import DEFAULT
 from pullback.core.schema import Schema
 from pullback.core.surface import InplaceOverload
 from pullback.ops.elsewhere import absent
+from pullback.table import checks
 from pullback.testing import samples
 
 DATA = Path(__file__).parents[1] / "data"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core.table import ops
 from pullback.functional import einsum, tensordot
+from pullback.table.packets import ops
 
 
 def tensor(*shape, seed=0, dtype=np.float64):

@@ -75,7 +75,7 @@ def test_complex_numbers_have_no_xlogy():
 @pytest.mark.parametrize("p", [0.0, 0.5, 1.0])
 def test_dropout_draws_in_graphs_what_it_draws_in_eager(p):
     from pullback.aot import nop
-    from pullback.aot.entry import aot_function
+    from pullback.capture.entry import aot_function
 
     def f(x):
         pb.dropout(x, p, True)

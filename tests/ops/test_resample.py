@@ -9,8 +9,8 @@ import pytest
 import pullback as pb
 from pullback import nn
 from pullback.autograd import grad
-from pullback.core.table import ops
 from pullback.nn import functional as F
+from pullback.table.packets import ops
 
 
 def tensor(*shape, seed=0, dtype=np.float64):

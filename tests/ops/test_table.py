@@ -5,7 +5,7 @@ tests.
 import pytest
 
 import pullback  # noqa: F401  (loads the table)
-from pullback.core import dtype as dt
+from pullback.array import dtype as dt
 from pullback.core.op import registry
 from pullback.testing import kit, samples
 

@@ -56,7 +56,7 @@ def test_writing():
 def test_dtypes(code):
     name = safetensors.DTYPES[code]
     try:
-        dtype = pullback.core.dtype.by_name(name)
+        dtype = pullback.array.dtype.by_name(name)
     except KeyError:
         with pytest.raises(errors.FileFormatError, match="not here"):
             safetensors.load(built({"a": one(code, [0], [0, 0])}))

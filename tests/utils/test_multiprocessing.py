@@ -14,7 +14,7 @@ import pytest
 import pullback as torch
 from pullback import errors, nn
 from pullback import multiprocessing as mp
-from pullback.core import memory
+from pullback.memory import storages as memory
 
 HERE = pathlib.Path(__file__).parent
 FORK = multiprocessing.get_context("fork")

@@ -1,4 +1,4 @@
-// Is a call of a compiled function like an earlier one?  `Alike` of `aot/short.py` as one native call.
+// Is a call of a compiled function like an earlier one?  `Alike` of `capture/fast_guards.py` as one native call.
 // Included by runtime.c.
 
 typedef struct {

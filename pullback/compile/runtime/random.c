@@ -1,5 +1,5 @@
 // Arrays of random numbers: the Mersenne twister, uniforms, normals, zeros and ones, orders, with the
-// arithmetic of core/random.py step by step (fused where that is fused, rounded where that rounds),
+// arithmetic of array/random.py step by step (fused where that is fused, rounded where that rounds),
 // so that the numbers are the same.  Compile with -ffp-contract=off.  A library of its own.
 #include <math.h>
 #include <stdint.h>

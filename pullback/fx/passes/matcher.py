@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.pytree import tree_flatten, tree_unflatten
+from ...pytree import tree_flatten, tree_unflatten
 from ..errors import GraphError
 from ..graph import Graph
 from ..graph_module import GraphModule

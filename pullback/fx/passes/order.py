@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Any
 
 from ...core.op import overload, registry
-from ...core.table import ops
+from ...table.packets import ops
 from ..errors import GraphError
 from ..graph import Graph
 from ..graph_module import GraphModule

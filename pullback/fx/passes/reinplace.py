@@ -11,7 +11,7 @@ import heapq
 from typing import Any
 
 from ...core.op import OpOverload
-from ...core.table import ops
+from ...table.packets import ops
 from ..fake_mode import FakeTensorMode
 from ..graph_module import GraphModule
 from ..node import Node, map_arg

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from enum import IntEnum, auto
 
-from ...core import dtype as dt
+from ...array import dtype as dt
 from ...core.handle import Tensor, disabled
 from ...core.overriding import make_subclass
-from ...core.table import ops
+from ...table.packets import ops
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from ... import errors
 from ...core.handle import Tensor
-from ...core.table import ops
 from ...func import vmap
+from ...table.packets import ops
 
 __all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask",
            "flex_attention", "noop_mask", "or_masks"]

@@ -12,7 +12,7 @@ import warnings
 
 from ...core.handle import Tensor
 from ...core.overriding import offer_functions
-from ...core.table import ops
+from ...table.packets import ops
 
 # ---------------------------------------------------------------------------------------------
 # Arguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ...core.handle import Tensor
-from ...core.table import ops
+from ...table.packets import ops
 from .arguments import _activation, _softmax_dim
 
 

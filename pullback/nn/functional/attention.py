@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.handle import Tensor
-from ...core.table import ops
+from ...table.packets import ops
 from ..attention.forward import _is_batched as _mha_shape_check
 from ..attention.forward import _project, canonical_mask, multi_head_attention_forward
 

@@ -6,11 +6,11 @@ import math
 import warnings
 from contextlib import suppress
 
+from ...array.dims import broadcast_shapes
 from ...autograd.grad_mode import no_grad
-from ...core.dims import broadcast_shapes
 from ...core.handle import Tensor
-from ...core.table import ops
 from ...errors import DataDependentError
+from ...table.packets import ops
 from .activations import logsigmoid
 from .arguments import reduction_code
 from .maps import linear

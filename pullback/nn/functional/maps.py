@@ -7,7 +7,7 @@ from typing import Any
 
 from ...autograd.grad_mode import no_grad
 from ...core.handle import Tensor
-from ...core.table import ops
+from ...table.packets import ops
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -6,7 +6,7 @@ import warnings
 
 from ...core.handle import Tensor
 from ...core.state import fast
-from ...core.table import ops
+from ...table.packets import ops
 from .arguments import _activation
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...core.dims import numel
+from ...array.dims import numel
 from ...core.handle import Tensor
 from ...core.state import spelled, state
-from ...core.table import ops
+from ...table.packets import ops
 
 
 def layer_norm(input: Tensor, normalized_shape, weight: Tensor | None = None,

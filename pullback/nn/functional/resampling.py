@@ -6,7 +6,7 @@ import math
 import warnings
 
 from ...core.handle import Tensor
-from ...core.table import ops
+from ...table.packets import ops
 from .arguments import _sequence
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
-from ...core import dtype as dt
+from ...array import dtype as dt
 from ...core.handle import Tensor
 from ...errors import NotInThisBuild, text, user_line
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ...autograd.grad_mode import no_grad
 from ...core.handle import Tensor
-from ...core.table import ops
+from ...table.packets import ops
 
 
 def _listed(tensors: Iterable[Tensor] | Tensor) -> list[Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...core.handle import Tensor
-from ...core.table import ops
+from ...table.packets import ops
 
 
 def _on_one_device(parameters: Iterable[Tensor]) -> list[Tensor]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from ...array.dtype import finfo
 from ...autograd.grad_mode import no_grad
-from ...core.dtype import finfo
 from ...core.handle import Tensor
-from ...core.table import ops
+from ...table.packets import ops
 from .. import functional as F
 from ..module import Module
 from .parametrize import register_parametrization

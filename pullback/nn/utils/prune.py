@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from ...core.handle import Tensor
-from ...core.table import ops
+from ...table.packets import ops
 from ..module import Module
 from .convert_parameters import parameters_to_vector
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...core import dtype as dt
+from ...array import dtype as dt
 from ...core.handle import Tensor
-from ...core.table import ops
 from ...creation import as_tensor
+from ...table.packets import ops
 from .order import FEW, longest_first
 
 

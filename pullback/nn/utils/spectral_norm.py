@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...autograd.grad_mode import no_grad
 from ...core.handle import Tensor
-from ...core.table import ops
+from ...table.packets import ops
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter

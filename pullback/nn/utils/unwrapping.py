@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ...aot.subclasses import closed, is_wrapper, parts_of, plan_of
+from ...capture.subclasses import closed, is_wrapper, parts_of, plan_of
 from ...core.handle import Tensor
 from ..module import Module
 from .parametrize import register_parametrization

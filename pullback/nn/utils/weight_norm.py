@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 
 from ...core.handle import Tensor
-from ...core.table import ops
+from ...table.packets import ops
 from ..module import Module
 from ..parameter import Parameter
 

@@ -18,7 +18,7 @@ from multiprocessing import connection, context
 from typing import Any, Generic, TypeVar
 
 from ... import errors
-from ...core.generator import Generator
+from ...array.generator import Generator
 from ._utils import transport, worker
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import IterableFetcher, MapFetcher

@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from ...core import random
-from ...core.generator import Generator, default_generator
+from ...array import random
+from ...array.generator import Generator, default_generator
 from ...core.handle import Tensor
 
 _T = TypeVar("_T")

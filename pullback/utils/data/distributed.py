@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ...core import random
-from ...core.generator import Generator
+from ...array import random
+from ...array.generator import Generator
 from .dataset import Dataset
 from .sampler import Sampler
 

@@ -13,9 +13,9 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from ... import creation
-from ...core import dtype as dt
-from ...core import random
-from ...core.generator import Generator, default_generator
+from ...array import dtype as dt
+from ...array import random
+from ...array.generator import Generator, default_generator
 
 _T_co = TypeVar("_T_co", covariant=True)
 

@@ -17,11 +17,11 @@ import numpy as np
 import pullback as pb
 from pullback import errors, func
 from pullback.aot import nop
-from pullback.aot.entry import aot_function
-from pullback.aot.partition import default_partition, min_cut_rematerialization_partition
-from pullback.core.pytree import tree_map
+from pullback.capture.entry import aot_function
+from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 from pullback.decomp import core_aten_decompositions
 from pullback.fx.make_fx import make_fx
+from pullback.pytree import tree_map
 from pullback.utils._python_dispatch import TorchDispatchMode
 
 from . import compare

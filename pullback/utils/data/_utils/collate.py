@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .... import creation
-from ....core import dtype as dt
+from ....array import dtype as dt
 from ....core.handle import Tensor
-from ....core.table import ops
+from ....table.packets import ops
 
 _NOT_NUMBERS = "SUOMm"  # kinds of NumPy's arrays that are no numbers
 

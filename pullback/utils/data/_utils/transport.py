@@ -20,8 +20,8 @@ import numpy as np
 
 from ....core.dispatching import Outer
 from ....core.handle import Tensor
-from ....core.reading import concrete
-from ....core.shared_memory import pass_on, taken, unnamed
+from ....memory.reading import concrete
+from ....memory.shared import pass_on, taken, unnamed
 from ....tensor.values import _rebuild
 
 ALIGNMENT = 64

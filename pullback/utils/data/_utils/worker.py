@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.generator import default_generator
+from ....array.generator import default_generator
 from . import transport
 from .fetch import Exhausted
 

@@ -1,0 +1,855 @@
+"""`Compiled`: capture per signature, cut the joint graph, compile both halves, run.
+
+A signature is what the captured graph depends on: the structure of the arguments, shapes, dtypes,
+which tensors require grad, which are the same object, and every Python value.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..array import dtype as dt
+from ..array.size import hinted
+from ..core.handle import Tensor
+from ..core.op import overload
+from ..core.state import fast, intact, state, turn, uncast
+from ..core.surface import refresh
+from ..cut.settings import config, dynamo
+from ..cut.split import give_away
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
+from ..fx.traits import viewed
+from ..python_state.module_tensors import Parts, roots_of
+from ..python_state.reachable import compared_by_identity
+from ..python_state.side_effects import Effects, Filled
+from ..pytree import tree_flatten
+from . import shared_inputs as sharing
+from .absent_tangents import without
+from .capture import Postponed, capture
+from .convention import coerced, handle, strides_of
+from .custom_functions import with_histories
+from .fast_guards import Short, in_line, short
+from .hooks import Overheard
+from .joint import Joint, Sizes
+from .offload import stowing
+from .run import Program
+from .saved_tensor_hooks import graph_hooks, with_hooks
+from .subclasses import Inside, Wrapped, desugared
+from .tokens import is_late, without_forward_effects
+
+_ndarray = np.ndarray
+DECISIONS = 8  # captures of one signature for different values that the function reads
+SIZES = 64  # programs for single sizes that are kept, of all that follow from a symbolic one
+FACTS = 5  # entries of a signature before the arguments
+EFFECTS = 3  # captures of a function that does what no program does for it
+CHECKED = 2  # calls of a program that are compared with the function, if asked for
+VARIANTS = 4  # programs of one signature, for different things found outside of the function
+
+
+def simplify(module: GraphModule) -> GraphModule:
+    """Common subexpressions, no-ops and dead code, until nothing changes."""
+    graph = module.graph
+    for _ in range(4):
+        changed = (eliminate_common_subexpressions(graph) or 0) + (remove_noops(graph) or 0)
+        eliminate_dead_code(graph)
+        if not changed:
+            break
+    module.recompile()
+    return module
+
+
+def key_of(value) -> tuple:
+    """What the graph depends on, for one argument."""
+    if isinstance(value, Tensor):
+        if value._link is not None:
+            refresh(value)
+        data = value._data
+        flags = getattr(data, "flags", None)  # a tensor without data has none
+        contiguous = value.is_contiguous() if flags is None else flags.c_contiguous
+        # results lie as inputs do, and only some can be looked at in another shape
+        return data.shape, data.dtype, value._edge is not None, contiguous or data.strides
+    kind = type(value)
+    if kind is slice:
+        return kind, (value.start, value.stop, value.step)
+    if kind is _ndarray:
+        return kind, (value.shape, value.dtype)  # nothing is captured for them
+    if kind is float and (not value or value != value):
+        return kind, repr(value)  # zeros have signs, and any NaN is NaN
+    try:
+        hash(value)
+    except TypeError:
+        return kind, Same(value)
+    return kind, value
+
+
+class Same:
+    """Something that has no hash, by its identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def with_unit_seed(module: GraphModule) -> GraphModule:
+    """A joint graph whose only tangent is the constant 1: primals -> outputs, gradients."""
+    graph, copied = Graph(), {}
+    for node in module.graph.nodes:
+        if node.op == "placeholder" and node.name.startswith("tangents_"):
+            val = node.meta["val"]
+            copied[node] = graph.call_function(overload("full"), ([], 1.0), {"dtype": val.dtype})
+            copied[node].meta["val"] = val
+        else:
+            copied[node] = graph.node_copy(node, lambda n: copied[n])
+    new = GraphModule(module, graph)
+    return new
+
+
+class Compiled:
+    """A function that is captured and compiled per signature of its arguments."""
+
+    strided = False  # are inputs that share memory places of it in the graphs, or views?
+    kinds: tuple = int, float  # of numbers that may be symbols
+    again: Callable | None = None  # compiles another function in the same way
+    heard: list | None = None  # hooks of inputs, while a function is captured that calls them
+    filled = False  # was it said that it fills a cache?
+    checks = False  # are the first calls of every program compared with the function?
+
+    def __init__(self, function, backend: Backend, dynamic: bool | None = None):
+        functools.update_wrapper(self, function, updated=() if hasattr(
+            function, "_modules") else ("__dict__",))
+        self.function, self.backend, self.dynamic = function, backend, dynamic
+        self.families: dict = {}  # arguments but for their sizes -> Family
+        self.recompiles: list[str] = []  # why it was captured again, each time
+        self.programs: dict = {}
+        self.captures: dict = {}  # signature -> how often its decisions were new
+        self.strangers: dict = {}  # class of an object among the arguments -> how many there were
+        self._modules: Parts | None = None  # that the function reaches; None: not yet known
+        self._given: dict = {}  # identities of modules among arguments -> these, and their Parts
+        self._last: Short | None = None  # the short way of the last call
+        self._recent: dict = {}  # those of earlier ones, by the shapes of their tensors
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        function = self.function
+        code = getattr(function, "__code__", None)
+        place = f" ({errors.describe_place((code, 0))})" if code is not None else ""
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        count = len(self.programs)
+        return f"<compiled {name}{place}, {count} program{'' if count == 1 else 's'}>"
+
+    def __copy__(self) -> Compiled:  # as functions are
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Compiled:
+        return self
+
+    def __reduce__(self) -> tuple:
+        """The function, to be compiled where the pickle is read."""
+        if self.again is None:
+            raise TypeError(errors.text(
+                f"cannot pickle a function with compilers of its own ({errors.user_line(1)})",
+                cure="pickle the function, and compile it again"))
+        return self.again, (self.function,)
+
+    def like(self, function) -> Compiled:
+        """Another one for another function, with the same compilers."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.function, new._last, new._modules = function, None, None
+        new.families, new.programs, new.captures, new._recent = {}, {}, {}, {}
+        new._given = {}
+        new.strangers = {}
+        return new
+
+    def __call__(self, *args, **kwargs):
+        last = self._last
+        if last is not None and not (fast["ACTIVE"] or fast["GRADOFF"] and state.inference):
+            alike, record, default, program, rest = last
+            given = in_line(args, kwargs) if kwargs else args
+            found = alike(given)
+            if (
+                found is not None
+                and record == state.record[0]
+                and default is dt._default
+                and (not rest or all(check() for check in rest))
+            ):
+                return program.enter(*found)
+            if self._returns_to(given):
+                return self(*args, **kwargs)
+        return self._general(args, kwargs)
+
+    def _returns_to(self, given: tuple) -> bool:
+        """Is there a short way of an earlier call that was like this one?  It is the next."""
+        for other in self._recent.get(_shapes(given), ()):
+            if other is not self._last and other.record == state.record[0] and (
+                    other.default is dt._default and other.alike(given) is not None
+                    and all(check() for check in other.rest)):
+                self._last = other
+                return True
+        return False
+
+    def _shorten(self, program: Program, given: tuple) -> None:
+        """Let the next call like this one come in by a short way."""
+        made = short(program, given, self._modules)
+        if made is None:
+            return
+        if len(self._recent) >= SIZES:
+            self._recent.pop(next(iter(self._recent)))
+        known = self._recent.setdefault(_shapes(given), [])
+        known[:] = [made, *[s for s in known if s.program is not program][:VARIANTS]]
+        self._last = made
+
+    def _general(self, args, kwargs):
+        flat, spec = tree_flatten((args, kwargs))
+        tensors = [v for v in flat if isinstance(v, Tensor)]
+        if fast["DISPATCHES"] and not (state.mode or len(state.stack) > 1 or state.operator_modes):
+            out = desugared(self, flat, spec)
+            if out is not NotImplemented:
+                return out
+        if (
+            fast["ACTIVE"]
+            and (
+                state.mode
+                or state.operator_modes
+                or state.function_modes
+                or len(state.stack) > 1
+                or state.looking
+                or state.stance == "force_eager"
+            )
+            or any(type(t._data) is not _ndarray for t in tensors)
+        ):
+            return self.function(*args, **kwargs)
+        if fast["ACTIVE"]:
+            with turn():  # another thread may be capturing what this one reads
+                pass
+        key = self.key(flat, spec, tensors)
+        program = self._known(key, tensors) or self._accepted(key, tensors)
+        refused = ""
+        try:
+            if program is None:
+                program = self._instance(key, flat, tensors)
+            if program is None:
+                if (self.captures.get(key, 0) >= DECISIONS
+                        or self._family(key, flat).effects >= EFFECTS):
+                    return self.function(*args, **kwargs)
+                if self._is_strange(flat):
+                    return self.function(*args, **kwargs)
+                why = self._explain(key, flat, tensors, args, kwargs)
+                if state.stance != "default" and self.programs:
+                    if state.stance == "eager_on_recompile":
+                        return self.function(*args, **kwargs)
+                    raise errors.CompileError(errors.text(
+                        "a compiled function would have to be compiled again "
+                        f"({errors.user_line(2)}), and the stance is fail_on_recompile", why,
+                        cure="call it with inputs of the shapes and dtypes that it was compiled "
+                        "for"))
+                program = self._heeding(
+                    lambda: self._new_program(key, flat, spec, tensors, args, kwargs))
+                if program.joint.decisions is not None or (
+                        (key, 0) in self.programs and self.backend.undecided is not None):
+                    self._count(key, program)
+                self._keep(key, program)
+            if program.written:
+                program = self._apart(program, flat, spec, tensors)
+        except Wrapped as met:
+            return desugared(self, flat, spec, met)
+        except Postponed:  # an optimizer without state, for instance; the next call is captured
+            return self.function(*args, **kwargs)
+        except Effects as error:
+            if error.__cause__ is not None and self.backend.undecided is None:
+                raise error.__cause__  # noqa: B904
+            refused, filled = str(error), isinstance(error, Filled)
+            if filled and not self.filled:
+                self.filled = True
+                self.backend.written(self.function, f"{refused}; it is compiled when that is done")
+        except errors.DataDependentError as error:
+            if self.backend.undecided is None:
+                raise
+            self.captures[key] = DECISIONS
+            self.backend.undecided(self.function, str(error).splitlines()[0])
+            return self.function(*args, **kwargs)
+        if refused:
+            return self._as_written(refused, self._family(key, flat), filled, args, kwargs)
+        if self.checks and program.seen < CHECKED and not isinstance(self.function, Inside):
+            from .check import check
+
+            check(self, program, flat, tensors, args, kwargs)
+        elif (not (state.autocast or state.inference or state.devices)
+                and key[-1] is None and program.comparable):
+            self._shorten(program, in_line(args, kwargs))
+        if fast["ACTIVE"]:
+            with turn():
+                return program.run(tensors)
+        return program.run(tensors)
+
+    def _as_written(self, why: str, family: Family, filled: bool, args: tuple, kwargs: dict):
+        """Call a function that does what no program does; perhaps it does that only once, or, where
+        it has filled a cache, for some sizes."""
+        out = self.function(*args, **kwargs)
+        before = family.effects
+        family.effects += EFFECTS / DECISIONS if filled else 1
+        if before < EFFECTS <= family.effects:
+            self.backend.written(self.function, why)
+        return out
+
+    def _is_strange(self, flat: list) -> bool:
+        """Is an object of the user's among the arguments the next of many?"""
+        for kind in {type(v) for v in flat if compared_by_identity(v)}:
+            count = self.strangers[kind] = self.strangers.get(kind, 0) + 1
+            if count == DECISIONS:
+                self.backend.written(self.function, f"a {kind.__name__} among its arguments is "
+                                     "another each time")
+            if count >= DECISIONS:
+                return True
+        return False
+
+    def key(self, flat: list, spec, tensors: list[Tensor]) -> tuple:
+        """The signature of arguments."""
+        record = "inference" if state.inference else state.record[0]
+        cast = (state.autocast, state.devices) if state.devices else state.autocast
+        facts = record, dt.default(), cast, self._modes(flat)
+        return (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
+
+    def _modes(self, flat: list) -> tuple | None:
+        """The modules that the function reaches, and which of them are in training."""
+        given = [v for v in flat if hasattr(v, "_modules")]
+        if given:
+            key = tuple(map(id, given))
+            if key not in self._given:
+                if len(self._given) >= DECISIONS:
+                    self._given.clear()
+                self._given[key] = given, Parts(roots_of(self.function, *given))
+            return self._given[key][1].modes()
+        if self._modules is None:
+            self._modules = Parts(roots_of(self.function))
+        return self._modules.modes() if self._modules.roots else None
+
+    def parts(self) -> dict:
+        """What has been compiled so far: (program number, part) -> compiled graph."""
+        return {
+            (i, name): part
+            for i, program in enumerate(self.programs.values())
+            for name, part in program._made.items()
+            if "eager" not in (name, name[0])
+        }
+
+    def source_paths(self) -> list[str]:
+        """The generated C files."""
+        paths = (getattr(part, "source_path", None) for part in self.parts().values())
+        return [str(path) for path in paths if path]
+
+    def graphs(self, program: int = -1) -> tuple[GraphModule, GraphModule | None]:
+        """Forward and backward graph of a program (the last one made)."""
+        return list(self.programs.values())[program].graphs()
+
+    def report(self, program: int = -1):
+        """What of a program (the last one made) is saved for the backward and what is computed
+        again, why, and what that takes: a table (`str`, `show`) and its rows."""
+        made = [p for p in self.programs.values() if p.cut is not None]
+        if not made:
+            raise errors.CompileError(errors.text(
+                f"report(): nothing was compiled with a backward yet ({errors.user_line()})",
+                cure="call the function first, with inputs that require grad"))
+        return made[program].report()
+
+    def _known(self, key: tuple, tensors: list) -> Program | None:
+        """The program of a signature that fits what the function will find outside."""
+        for number in range(VARIANTS):
+            program = self.programs.get((key, number))
+            if program is None or program.fits(tensors):
+                return program
+        return None
+
+    def _accepted(self, key: tuple, tensors: list) -> Program | None:
+        """A program of another signature that serves this one, too."""
+        return None
+
+    def _count(self, key: tuple, program: Program) -> None:
+        """One more program for other decisions; too many, and there will be no more."""
+        count = self.captures[key] = self.captures.get(key, 0) + 1
+        if count == DECISIONS:
+            decisions, read = program.joint.decisions, "outside of it"
+            if decisions is not None:
+                node = decisions.graph.output_node().all_input_nodes[-1]
+                read = f"from tensors ({(node.stack_trace or '').strip()})"
+            self.backend.undecided(
+                self.function, f"what it reads {read} was new in {count} calls of the same kind")
+
+    def _keep(self, key: tuple, program: Program) -> None:
+        """Put a program beside those of the same signature; the oldest makes room."""
+        count = sum((key, number) in self.programs for number in range(VARIANTS))
+        if count == VARIANTS:
+            for number in range(1, VARIANTS):
+                self.programs[key, number - 1] = self.programs[key, number]
+            count -= 1
+        self.programs[key, count] = program
+
+    def _apart(self, program: Program, flat: list, spec, tensors: list) -> Program:
+        """The program for inputs that share memory with one that is written."""
+        joint = program.joint
+        inputs = joint.inputs(tensors)
+        owners = joint.unique or list(range(len(tensors)))
+        owners = [*owners, *inputs[len(owners):]]
+        found = sharing.groups([t._data for t in inputs], program.written)
+        if not found:
+            return program
+        if isinstance(self.function, Inside):
+            self.function.refuse_shared(inputs, found, self.strided)
+        pattern = sharing.pattern(inputs, found)
+        known = program.shared.get(pattern)
+        if known is None or not known.fits(tensors):
+            roots, shared = sharing.describe(inputs, owners, found, self.strided)
+            known = program.shared[pattern] = self._heeding(
+                lambda: self.build(flat, spec, roots, shared))
+        return known
+
+    def _heeding(self, make: Callable[[], Program]) -> Program:
+        """Capture; once more if sweeps of the function call hooks that its inputs have."""
+        try:
+            with intact():
+                return make()
+        except Overheard as met:
+            self.heard = met.hooks
+        try:
+            with intact():
+                return make()
+        finally:
+            self.heard = None
+
+    def _family(self, key: tuple, flat: list) -> Family:
+        """What is known of calls that differ in their sizes alone."""
+        from .dynamic import loose_key
+
+        loose = (*key[:FACTS], *[loose_key(v, self.kinds) for v in flat], key[-1])
+        found = self.families.get(loose)
+        if found is None:
+            found = self.families[loose] = Family()
+        return found
+
+    def _instance(self, key: tuple, flat: list, tensors: list) -> Program | None:
+        """The program of these sizes from one that was captured with symbolic sizes, or None."""
+        if not self.families:
+            return None
+        family = self._family(key, flat)
+        shapes = [t._data.shape for t in tensors] + [(n,) for n in self.numbers(flat).values()]
+        for symbolic in family.programs:
+            values = symbolic.check.bind(shapes)
+            if (type(values) is dict and symbolic.keeps_limit(values)
+                    and symbolic.first.finds_alike(tensors)):
+                program = symbolic.instance(tensors, values)
+                if program.fits(tensors):
+                    if len(family.instances) >= SIZES:
+                        self.programs.pop(family.instances.pop(0), None)
+                    family.instances.append((key, 0))
+                    self._keep(key, program)
+                    return program
+        return None
+
+    def _new_program(self, key: tuple, flat: list, spec, tensors: list, args, kwargs) -> Program:
+        """A new program, with symbolic sizes if some have been seen to differ or were marked."""
+        from . import dynamic
+
+        family, numbers = self._family(key, flat), self.numbers(flat)
+        varying = self._varying()
+        wishes = dynamic.Wishes(tensors, varying, family.seen, list(numbers.values()))
+        now = [t._data.shape for t in tensors], list(numbers.values())
+        if now not in family.seen:  # a capture that fails comes again
+            family.seen.append(now)
+        reads = self.reads()
+        if not (wishes or reads) or family.fixed:
+            return self.build(flat, spec)
+        names = dynamic.names_of(self.function, args, kwargs)
+        sizes = self.sizes(flat, names, wishes)
+        sizes.data = sizes.checks = reads
+        try:
+            program = self.build(flat, spec, sizes=sizes, wishes=wishes)
+        except Postponed:
+            raise
+        except Filled:
+            if wishes.demanded:
+                raise
+            family.fixed = True  # a cache takes a symbol for something new, each time
+            return self.build(flat, spec)
+        except Exception as error:
+            failed = getattr(error, "__cause__", None) if isinstance(error, Effects) else error
+            if isinstance(failed or error, errors.DataDependentError):
+                if not reads or self.backend.undecided is None:
+                    raise
+                return self.build(flat, spec)  # it goes by what it reads
+            if varying is not None or wishes.demanded:
+                raise
+            error = failed
+            program = self.build(flat, spec)  # which raises it again if it is the user's
+            family.fixed = True
+            name = getattr(self.function, "__name__", type(self.function).__name__)
+            warnings.warn(
+                f"compile(): sizes of {name} stay fixed, for it cannot be captured with "
+                f"symbolic ones ({str(error).splitlines()[0]})", stacklevel=4)
+            return program
+        family.programs.append(program.symbolic)
+        return program
+
+    def _varying(self) -> bool | None:
+        """`dynamic` as it was given, or as settings say."""
+        if self.dynamic is None and not dynamo.assume_static_by_default:
+            return True
+        if self.dynamic is None and not dynamo.automatic_dynamic_shapes:
+            return False
+        return self.dynamic
+
+    def reads(self) -> bool:
+        """Is what the function reads from data, a number or a size, a symbol of its graphs?"""
+        return dynamo.capture_scalar_outputs or dynamo.capture_dynamic_output_shape_ops
+
+    def numbers(self, flat: list) -> dict:
+        """The numbers among arguments that may be symbols, by their place."""
+        from .dynamic import is_number
+
+        return {k: v for k, v in enumerate(flat) if is_number(v, self.kinds)}
+
+    def sizes(self, flat: list, names: list[str], wishes) -> Sizes:
+        """What is to be symbolic, and what that is called."""
+        from .dynamic import local
+
+        tensors, numbers = self._named(flat)
+        made = Sizes(wishes.dims, [names[k] for k in (*tensors, *numbers)],
+                     sources=[local(names[k]) for k in tensors],
+                     numbers={k: (local(names[k]), w) for k, w in zip(numbers, wishes.numbers)})
+        made.env.plain = True
+        return self._of_wrappers(made, tensors)
+
+    def _of_wrappers(self, sizes: Sizes, tensors: list[int]) -> Sizes:
+        """With what is known of numbers that are sizes of wrappers."""
+        if isinstance(self.function, Inside):
+            sizes.sizes, sizes.strides = self.function.numbers(), self.function.strides
+            for k, (i, d) in self.function.following(tensors).items():
+                sizes.numbers[k] = sizes.numbers[k][0], sizes.wanted[i][d] is not False
+        return sizes
+
+    def _named(self, flat: list) -> tuple[list[int], list[int]]:
+        """Places of tensors and of numbers."""
+        return [k for k, v in enumerate(flat) if isinstance(v, Tensor)], list(self.numbers(flat))
+
+    def _explain(self, key: tuple, flat: list, tensors: list, args, kwargs) -> str:
+        """Why no program fits a call; kept, and printed if asked for."""
+        if not self.programs:
+            return ""
+        from .explain import why_again
+
+        text = why_again(self, key, self._family(key, flat), tensors, args, kwargs)
+        self.recompiles.append(text)
+        return text
+
+    def build(
+        self, flat: list, spec, roots=(), shared: dict | None = None, sizes=None, wishes=None
+    ) -> Program:
+        """Capture and compile for one signature."""
+        backend = self.backend
+        decides = backend.undecided is not None and not (sizes is not None and sizes.data)
+        joint = capture(
+            self.function, flat, spec, backend.decompositions, decides, roots, shared, sizes=sizes,
+            watch=backend.limited, hooks=self.heard)
+        tensors = [v for v in flat if isinstance(v, Tensor)]
+        if backend.recall is not None and sizes is None:
+            return make_program(joint, joint.inputs(tensors), backend, known=backend.recall(joint))
+        simplify(joint.module)
+        return self._program_of(joint, tensors, backend, sizes, wishes, self.numbers(flat))
+
+    def _program_of(self, joint: Joint, tensors: list, backend: Backend, sizes, wishes,
+                    numbers: dict) -> Program:
+        """The program of a capture; of one with symbolic sizes, for those at hand."""
+        if sizes is None:
+            return make_program(joint, joint.inputs(tensors), backend)
+        from .dynamic import SymbolicProgram, check_demands
+
+        if wishes is not None:
+            check_demands(joint, sizes.env, wishes, sizes.shapes, sizes.names)
+        made = SymbolicProgram(
+            joint, sizes.env, sizes.shapes, sizes.names, backend, len(sizes.numbers))
+        shapes = [hinted(t._data.shape) for t in tensors]
+        values = made.check.bind([*shapes, *[(hinted(numbers[k]),) for k in sizes.numbers]])
+        if isinstance(values, str):  # what was assumed of sizes that nothing may depend on
+            raise errors.CompileError(errors.text(
+                f"these arguments do not fit what operators assume of sizes marked as unbacked: "
+                f"{values} ({errors.user_line()})",
+                cure="give arguments whose sizes fit one another, or leave the mark away"))
+        return made.instance(tensors, values)
+
+
+class Family:
+    """What is known of calls that differ in their sizes alone."""
+
+    def __init__(self) -> None:
+        self.seen: list = []  # shapes of the arguments, of each capture
+        self.programs: list = []  # with symbolic sizes
+        self.instances: list = []  # keys of the programs made of these
+        self.effects = 0.0  # captures in which the function changed what no program can change
+        self.fixed = False  # did a symbolic capture fail that nobody had asked for?
+
+
+def _shapes(given: tuple) -> tuple:
+    return tuple([a._data.shape for a in given if isinstance(a, Tensor)])
+
+
+def aliases(tensors: list[Tensor]):
+    """Which arguments are the same object; None if all differ."""
+    ids = [id(t) for t in tensors]
+    return None if len(set(ids)) == len(ids) else tuple(ids.index(i) for i in ids)
+
+
+@dataclass
+class Backend:
+    """How captured graphs become callables of raw arrays."""
+
+    forward: Callable  # (module, name) -> callable
+    backward: Callable
+    partition: Callable  # (joint module, number of forward outputs) -> (forward, backward)
+    decompositions: dict
+    fuse: bool = False  # may losses compute their gradients in the forward call?
+    undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
+    limited: bool = False  # does the partitioner go by the memory that is taken?
+    layout: Any = None  # of the graphs, where it is not the run time's (`layout.py`)
+    within: Callable | None = None  # (halves, count, sizes) -> do they keep a limit of memory?
+    seeded: Callable = with_unit_seed  # what makes the graph of a fused loss
+    # told of a function that runs as it is written, though it could be captured
+    written: Callable = lambda function, why: None
+    recall: Callable | None = None  # what the disk knows of a joint graph (`compile/warm.py`)
+    loose: Callable | None = None  # for graphs with sizes by data, where others need all sizes
+
+
+def writes_of(joint: Joint) -> dict[int, int]:
+    """Graph output -> input whose new value it is, where it may take the input's memory."""
+    nodes = list(joint.module.graph.output_node().args[0])
+    turned = {i for i, _ in joint.reviewed}
+    return {
+        m.output: m.input
+        for m in joint.mutated
+        if m.count and not (m.tracked or m.moved) and m.input not in turned
+        and nodes.count(nodes[m.output]) == 1
+    }
+
+
+def checkpointed(module: GraphModule) -> bool:
+    """Did the function ask for values to be computed again in the backward?"""
+    wishes = (node.meta.get("recompute") for node in module.graph.nodes)
+    return any(hasattr(wish, "name") for wish in wishes)  # not the hints of our own operators
+
+
+def is_loss(module: GraphModule, count: int) -> bool:
+    """Can forward and backward be one graph?  There is one tangent, for one result."""
+    tangents = [n for n in module.graph.nodes if n.op == "placeholder" and "tangents" in n.name]
+    return count == len(tangents) == 1 and tangents[0].meta["val"].ndim == 0 and not (
+        checkpointed(module) or any(map(is_late, module.graph.nodes)))
+
+
+def make_program(
+    joint: Joint, tensors: list, backend: Backend, values: dict[str, int] | None = None,
+    known: Any = None
+) -> Program:
+    """The compiled parts of a captured function, each made when first needed.
+
+    `values` are those of its symbolic sizes, `known` is what the disk remembers: then the graph is
+    not simplified before somebody needs it.
+    """
+    module, count = joint.module, joint.forward_count
+    hooks = graph_hooks() if joint.differentiable else None
+    stowed = stowing() if joint.differentiable else None
+    given = tensors if stowed is not None else []  # nobody is to hold them for longer
+    known = known if hooks is None and stowed is None else None
+
+    @functools.cache
+    def simplified():
+        return simplify(module) if backend.recall is not None and values is None else module
+
+    if known is None or known.facts is None:
+        simplified()
+    makers = {}
+    if joint.differentiable:
+        settings = config.shallow_copy_dict()  # whenever it is cut, and by whoever asks
+
+        @functools.cache
+        def cut():
+            with config.patch(settings):
+                found = backend.partition(simplified(), count)
+            results = count if backend.layout is None else backend.layout.count
+            if stowed is not None:
+                found = stowed(found, results, given)
+            if hooks is not None:
+                found = with_hooks(found, results, hooks)
+            give_away(*tuple(found)[:2], results)
+            return found
+
+        halves = lambda: tuple(cut())[:2]
+        makers["forward"] = lambda: backend.forward(halves()[0], "forward")
+        makers["backward"] = lambda: backend.backward(halves()[1], "backward")
+        layout = backend.layout  # what a user's compiler sees is PyTorch's: all of the backward
+        makers["backward without"] = lambda absent: (
+            backend.backward(without(halves()[1], absent), "backward") if layout is None
+            else layout.backward(eager_module(without(halves()[1], absent), values)))
+        makers["eager"] = lambda absent=(): eager_module(without(
+            without_forward_effects(with_histories(joint.grafted or simplified())), absent), values)
+        makers["again"] = lambda: eager_module(
+            without_forward_effects(with_histories(GraphModule(module, joint.again))), values)
+        if backend.fuse and is_loss(module, count):
+
+            def together():
+                made = backend.seeded(simplified())
+                if backend.limited and getattr(cut(), "fused", None) and cut().fused.tight:
+                    from ..cut.simulate import tighten
+
+                    tighten(made)
+                return backend.forward(made, "loss_and_gradients")
+
+            makers["fused"] = together
+    else:
+
+        def inference():
+            simplified().writes = writes_of(joint)
+            shown = module if backend.layout is None else backend.layout.module
+            return backend.forward(shown, "inference")
+
+        makers["forward"] = inference
+    if joint.decisions is not None:
+        makers["decisions"] = lambda: backend.forward(simplify(joint.decisions), "decisions")
+    nodes = module.graph.output_node().args[0][:count]
+    facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]
+    if values is not None:
+        from ..fx.concrete import known_shape
+
+        facts = [(known_shape(shape, values), dtype) for shape, dtype in facts]
+    program = Program(joint, makers, facts, backend.fuse)
+    program.graphs = halves if joint.differentiable else lambda: (simplified(), None)
+    program.cut = cut if joint.differentiable else None
+    if hooks is not None or stowed is not None:
+        program.inlined, program.fuse, program.comparable = hooks, False, False
+    if backend.limited and program.fuse:
+        program.fuse = getattr(cut(), "fused", None) is not None
+    program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
+    program.key_of = key_of
+    if backend.layout is not None:
+        program.layout = backend.layout
+        program.graphs = halves if joint.differentiable else lambda: (backend.layout.module, None)
+        program.make = handle
+        program.copied = [k for k in program.copied if k not in backend.layout.pieces]
+        if not joint.differentiable:  # results share memory as the graph has them
+            program.copied = [k for k, n in enumerate(nodes) if viewed(n).op == "get_attr"]
+    program.metas = tuple(
+        (tensors[i]._data.shape, tensors[i]._data.dtype) if i >= 0 else facts[~i]
+        for i in joint.grad_of
+    )
+    if known is not None:
+        _remember(program, known)
+    if backend.layout is None:  # else when it is called: inputs may share memory
+        program.part("fused" if program.fuse else "forward")
+    return program
+
+
+def _remember(program: Program, known: Any) -> None:
+    """Take the parts of a program from the disk, and put there what is compiled."""
+    if known.facts is None:
+        known.keep(program)
+    else:
+        known.fill(program)
+    module = program.joint.module
+
+    def remembered(name: str, make: Callable) -> Callable:
+        def made():
+            found = known.part(name, module, program)
+            if found is None:
+                found = make()
+                known.keep_part(name, found, program)
+            return found
+
+        return made
+
+    for name in ("forward", "backward", "fused"):
+        if name in program._makers:
+            program._makers[name] = remembered(name, program._makers[name])
+
+
+def eager_module(module: GraphModule, values: dict | None) -> Callable:
+    """A joint graph, operator by operator."""
+    if values is None:
+        return module
+    from .dynamic import runs_eagerly
+
+    return runs_eagerly(module, values)
+
+
+def examples(module: GraphModule) -> list:
+    """Fake inputs of a graph."""
+    return [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
+
+
+def interpreted(module: GraphModule, name: str):
+    """Run a graph operator by operator on NumPy."""
+    return Stepwise(module) if name == "backward" else boxed(module)
+
+
+class Stepwise:
+    """A backward graph that runs operator by operator."""
+
+    def __init__(self, module: GraphModule):
+        inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
+        self.module, self.run = module, boxed(module)
+        self.lying = [strides_of(n) if n.name.startswith("tangents_") else None for n in inputs]
+
+    def __repr__(self) -> str:
+        return f"<backward graph on NumPy: {len(self.module.graph.nodes)} nodes>"
+
+    def _laid(self, arrays) -> list:
+        """The arguments, tangents as the graph expects them to lie in memory."""
+        return [a if lying is None else coerced(a, lying) for a, lying in zip(arrays, self.lying)]
+
+    def __call__(self, *arrays) -> tuple:
+        return self.run(*self._laid(arrays))
+
+    def consume(self, arrays: list) -> tuple:
+        """The same for a list, which is emptied: what nobody else has ends with its last reader."""
+        from ..autograd.grad_mode import no_grad
+        from ..core.handle import make
+        from ..fx.interpreter import Interpreter
+
+        handles = [make(a) if type(a) is not int else a for a in self._laid(arrays)]
+        arrays.clear()
+        with no_grad(), uncast():
+            out = Interpreter(self.module).boxed_run(handles)
+        return tuple(o._data if isinstance(o, Tensor) else o for o in out)
+
+
+def boxed(function):
+    """A function of tensors as a function of raw arrays."""
+    from ..autograd.grad_mode import no_grad
+    from ..core.handle import make
+
+    def run(*arrays):
+        handles = [make(a) if type(a) is not int and type(a) is not float else a for a in arrays]
+        with no_grad(), uncast():
+            out = (
+                function(handles) if getattr(function, "_boxed_call", False) else function(*handles)
+            )
+        if isinstance(out, Tensor):  # the test of a loop
+            return (out._data,)
+        return tuple(o._data if isinstance(o, Tensor) else o for o in out)
+
+    return run

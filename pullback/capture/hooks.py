@@ -1,0 +1,211 @@
+"""Hooks of tensors that a captured function was given, and of those that it computes.
+
+A hook that the function registers on an input gets all of the gradient of its tensor, what comes
+from outside of the function, too: it is no part of the graph, every call registers it again.  A
+sweep of the function's own (`backward()` inside) calls it meanwhile, and so it does the hooks that
+inputs came with: these are traced, and the program is for just these hooks.  Hooks of what the
+function computes are traced with its backward, unless code outside can remove them.  Read next:
+`capture.py`, whose trace this is a part of.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+from weakref import WeakSet
+
+from .. import errors
+from ..core.handle import Tensor, meta_of
+from ..core.hooks import RemovableHandle, Table, on_accumulated, on_tensor
+from ..core.hooks import tables_of as hook_tables
+from ..core.state import fast
+from ..core.tape import Accumulate, Port
+from ..python_state.side_effects import Effects
+
+_REGISTER = {"tensor": on_tensor, "accumulated": on_accumulated}
+
+
+class Heard(Table):
+    """Hooks of the stand-in of an input: its own, behind those in other tables."""
+
+    __slots__ = ("others",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others: list[Table] = []
+        self.at_leaf = False
+
+    def values(self) -> list:  # type: ignore[override]
+        return [*[hook for table in self.others for hook in table.values()], *super().values()]
+
+    def __bool__(self) -> bool:
+        return bool(self.values())
+
+
+class Overheard(Effects):
+    """Inputs have hooks that the function's own sweeps call: capture it once more, with these."""
+
+    def __init__(self, hooks: list):
+        super().__init__("its own backward calls hooks of its inputs")
+        self.hooks = hooks
+
+
+def tables_of(t: Tensor) -> dict[str, Table]:
+    """The tables of hooks that a gradient meets which arrives at a tensor, by kind."""
+    edge = t._edge
+    node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
+    found = {} if t._meta is None or not t._meta.post_hooks else {"accumulated": t._meta.post_hooks}
+    if node is not None and node.hooks:
+        tables = {"tensor": node.hooks.get("tensor", {}).get(number)}
+        if isinstance(node, Accumulate):
+            tables |= {kind: node.hooks.get(kind) for kind in ("pre", "post")}
+        found |= {kind: table for kind, table in tables.items() if table}
+    return found
+
+
+def _numbers(tables: dict[str, Table]) -> tuple:
+    """Hooks as numbers that no two of them share."""
+    return tuple([(kind, *table) for kind, table in tables.items()])
+
+
+class Listeners:
+    """The hooks of inputs that sweeps of a captured function call: are they the same?"""
+
+    def __init__(self, hooks: list[tuple[int, tuple]], leaves: bool):
+        self.hooks = hooks  # (input, numbers)
+        self.none = leaves and not any(numbers for _, numbers in hooks)
+
+    def fits(self, joint: Any, arguments: list[Tensor]) -> bool:
+        if self.none and not fast["LEAFHOOKS"]:
+            return True
+        inputs = joint.inputs(arguments)
+        return all(_numbers(tables_of(inputs[i])) == numbers for i, numbers in self.hooks)
+
+
+class Hooking:
+    """The part of a capture that looks after hooks."""
+
+    mine: Any
+    joined: bool
+    sweeps = False  # has the function run a sweep of its own?
+    beyond = False  # has one of them come to an input that is no leaf?
+    listens = False  # do stand-ins have the hooks of what they stand for?
+    ears: list[Heard]  # what sweeps of the function call, of inputs
+    came: dict[int, dict[str, Table]]  # the hooks of inputs that require grad, by the identity
+    starts: dict[int, object]  # the edges that inputs came with, by the identity of the handle
+    adopted: list
+    hooked: dict[tuple[int, str], Table]
+    handles: WeakSet[RemovableHandle]  # of all hooks; those that the function keeps stay in it
+
+    def hooks_of(self, t: Tensor, kind: str, hook) -> Table | None:
+        """Where hooks of an input are kept; None for a tensor of the function's own, or a hook that
+        uses one: that is traced."""
+        start = self.starts.get(id(t))
+        if start is None or t._edge is not start or any(map(self._inner, _reached(hook))):
+            return None
+        table = self.hooked.get((id(t), kind))
+        if table is None:
+            table = self.hooked[id(t), kind] = Table()
+            self._heard(t, kind).others.append(table)
+        return table
+
+    def _heard(self, t: Tensor, kind: str) -> Heard:
+        """The hooks of a stand-in, as the sweeps of the function find them."""
+        if kind == "accumulated":
+            meta = meta_of(t)
+            meta.post_hooks = found = self._behind(meta.post_hooks)
+            return found
+        node, number = (t._edge.node, t._edge.number) if type(t._edge) is Port else (t._edge, 0)
+        tables, key = hook_tables(node), kind
+        if kind == "tensor":
+            tables, key = tables.setdefault("tensor", {}), number
+        tables[key] = found = self._behind(tables.get(key))
+        return found
+
+    def _behind(self, table: Table | None) -> Heard:
+        if isinstance(table, Heard):
+            return table
+        heard = Heard()
+        heard.others += [table] if table else []
+        self.ears.append(heard)
+        return heard
+
+    def listen(self, t: Tensor, came: dict[str, Table]) -> None:
+        """An input has come, with hooks."""
+        if t._edge is not None:
+            self.came[id(t)] = came
+        if not self.listens or t._edge is None:
+            if t._meta is not None:
+                t._meta.post_hooks = None  # until it is known what they do
+            return
+        for kind, table in came.items():
+            if kind != "accumulated" or t._meta is None or t._meta.post_hooks is not table:
+                self._heard(t, kind).others.append(table)
+
+    def collected(self, gradients: tuple, given: tuple) -> None:
+        """A gradient has come to an input with a history outside of the function."""
+        self.beyond = self.beyond or not self.joined
+
+    def overheard(self) -> None:
+        """Refuse a capture whose sweeps should have gone on behind inputs, or should have called
+        the hooks of these."""
+        if self.beyond:
+            raise Effects("its backward goes on through the history of an argument, outside of it")
+        hooks = [hook for tables in self.came.values() for table in tables.values()
+                 for hook in table.values()]
+        if self.sweeps and hooks and not self.listens:
+            raise Overheard(hooks)
+
+    def heard(self, numbers: dict[int, int]) -> Listeners | None:
+        """The hooks that the program is for; None if it calls none. `numbers` are the inputs'."""
+        if not self.sweeps:
+            return None
+        found = [(numbers[t], _numbers(tables)) for t, tables in self.came.items() if t in numbers]
+        leaves = all(isinstance(self.starts.get(t), Accumulate) for t in self.came)
+        return Listeners(found, leaves)
+
+    def deafen(self) -> None:
+        """The function is over: whoever differentiates it calls the hooks of its inputs."""
+        for heard in self.ears:
+            heard.others = []
+
+    def _inner(self, value) -> bool:
+        return isinstance(value, Tensor) and self.mine(value) and not any(
+            a.handle is value for a in self.adopted)
+
+
+def _reached(hook) -> list:
+    """What a function holds: in its closure, in its defaults, in what it is bound to."""
+    if isinstance(hook, functools.partial):
+        return [*hook.args, *hook.keywords.values(), *_reached(hook.func)]
+    cells = getattr(hook, "__closure__", None) or ()
+    held = [c.cell_contents for c in cells if c != type(c)()]
+    return [*held, *(getattr(hook, "__defaults__", None) or ()), getattr(hook, "__self__", None)]
+
+
+def left(level: Hooking, numbers: dict[int, int]) -> list[tuple]:
+    """(input, kind, hook, handle) of all that were registered; `numbers` are those of the inputs,
+    the handle is None unless the function kept it."""
+    kept = {h.id: h for h in level.handles}
+    return [(numbers[t], kind, hook, kept.get(key)) for (t, kind), table in level.hooked.items()
+            if t in numbers for key, hook in table.items()]
+
+
+def check_handles(level: Hooking) -> None:
+    """Refuse to trace a hook that code outside of the function can remove."""
+    tables = list(level.hooked.values())
+    for handle in level.handles:
+        table = handle._table()
+        if table is not None and handle.id in table and not any(table is t for t in tables):
+            raise errors.DataDependentError(errors.text(
+                "a captured function keeps the handle of a hook of a tensor that it computes "
+                f"({errors.user_line()}), by which the hook could be removed later",
+                cure="remove the hook inside of the function, or do not keep its handle"))
+
+
+def register(hooked: list[tuple], tensors: list[Tensor]) -> None:
+    """Do what a captured function did to the tensors of a call; handles are for the last one."""
+    for i, kind, hook, handle in hooked:
+        made = _REGISTER[kind](tensors[i], hook)
+        if handle is not None:
+            handle.__dict__.update(made.__dict__)

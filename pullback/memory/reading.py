@@ -1,0 +1,53 @@
+"""What a handle holds now: its data, and the values behind it.
+
+Reading is where transforms that hide values refuse, and where a capture learns that Python has
+seen a number.  Read next: `surface.py`, which brings views up to date.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import errors
+from ..array.fake import Fake
+from ..core import surface
+from ..core.handle import Box, Tensor
+from ..core.state import state
+
+
+def up_to_date(t: Tensor) -> Tensor:
+    if t._link is not None:
+        surface.refresh(t)
+    return t
+
+
+def shown(t: Tensor):
+    """The present data of a handle; real memory is up to date by itself, whatever the history."""
+    if t._link is not None and isinstance(t._data, Box):
+        surface.refresh(t)
+    return t._data
+
+
+def concrete(t: Tensor, what: str) -> np.ndarray:
+    """The array behind a handle; transforms that hide values refuse."""
+    data = shown(t)
+    while isinstance(data, Box):
+        if type(data) is Fake:
+            if data.constant is not None:
+                return data.constant
+            raise errors.DataDependentError(
+                errors.text(
+                    f"{what} needs the values of a tensor, but only its shape is known here "
+                    f"({errors.user_line(2)})",
+                    f"tensor: {t.dtype.name}{list(t.shape)}",
+                    [
+                        "use where() instead of a Python condition",
+                        "or compute this outside of the captured function",
+                    ],
+                )
+            )
+        t = data.concrete(t, what)
+        data = t._data
+    if state.mode:
+        state.stack[state.mode].was_read(t)
+    return data

@@ -1,0 +1,134 @@
+"""Memory of tensors on its way to another process: shared, not copied.
+
+A pickle of `multiprocessing` (an argument of a process, what goes through a queue, a pipe or a
+pool) carries a file descriptor of the memory, which moves to where it can be shared if it is not
+there yet; every other pickle carries the bytes.  The pickler of `multiprocessing` has a table of
+its own for the two classes below, which it is told about when the first tensor is pickled after
+that module was imported.  A pickler copies the table when it is made, so the one that is at work
+then is known by its frame.
+
+A process started by spawn inherits the descriptors.  All others fetch them from the sender when
+they read the message (`descriptors.py`), so a sender that ends waits until they have.  The bytes go
+with the message as well if they are few, in case that the sender was killed or that somebody joins
+it before reading, or if it is about to end: then nobody shares the memory with it.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from . import shared as shared_memory
+from . import storages as memory
+
+SMALL = 1 << 15  # bytes that fit into a pipe beside the rest of a message
+
+
+class Bytes:
+    """The memory of a storage in a pickle."""
+
+    __slots__ = ("storage",)
+
+    def __init__(self, storage):
+        self.storage = storage
+
+    def __reduce__(self) -> tuple:
+        return _sent(self) if _sending() else _copied(self)
+
+
+class Severed:
+    """True, for a tensor whose history stays behind; `multiprocessing` refuses to send it."""
+
+    def __reduce__(self) -> tuple:
+        return _refused(self) if _sending() else (bool, (1,))
+
+
+def register() -> Any:
+    """Tell the pickler of `multiprocessing`, where that has been imported; returns its module."""
+    reduction = sys.modules.get("multiprocessing.reduction")
+    if reduction is not None:
+        reduction.ForkingPickler.register(Bytes, _sent)
+        reduction.ForkingPickler.register(Severed, _refused)
+    return reduction
+
+
+def _sending() -> bool:
+    """Is a pickler of `multiprocessing` at work?"""
+    reduction = register()
+    if reduction is None:
+        return False
+    codes = (reduction.ForkingPickler.dumps.__code__, reduction.dump.__code__)
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code not in codes:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _copied(given: Bytes) -> tuple:
+    return _same, (given.storage._bytes().copy(),)
+
+
+def _same(array):
+    return array
+
+
+def _refused(severed: Severed):
+    raise errors.NoGraph(errors.text(
+        "Cowardly refusing to serialize non-leaf tensor which requires_grad: history does not "
+        "cross from one process to another",
+        cure="detach() the tensor before it is sent"))
+
+
+def _sent(given: Bytes) -> tuple:
+    storage = given.storage
+    if storage.device.type != "cpu":
+        return _copied(given)
+    t = getattr(storage, "reduced", None)
+    t = t and t()
+    if t is not None and memory.root_of(t) is storage._owner:
+        memory.share_shown(t)
+    else:
+        memory.share(storage._owner)
+    array = storage._owner
+    handle, copied = _handle(shared_memory.segment_of(array).file, array.nbytes)
+    return received, (handle, array.nbytes, array.tobytes() if copied else None)
+
+
+def _handle(file: int, size: int) -> tuple[Any, bool]:
+    """What makes a descriptor in the process that reads this; should the bytes come with it?"""
+    from multiprocessing import context, reduction
+
+    from . import descriptors
+
+    popen = context.get_spawning_popen()
+    if popen is not None and popen.method == "spawn":
+        return reduction.DupFd(file), False
+    if descriptors.ending():
+        return None, True
+    ticket = descriptors.offer(file)  # the fork server, too, which inherits no more than 250
+    return ticket, size <= SMALL or descriptors.ending()
+
+
+def received(handle, size: int, copy: bytes | None) -> np.ndarray:
+    """The memory that another process has sent."""
+    if handle is None:
+        return shared_memory.shared(np.frombuffer(copy, np.uint8))
+    try:
+        file = handle.detach()
+    except (OSError, EOFError) as error:
+        if copy is not None:
+            return shared_memory.shared(np.frombuffer(copy, np.uint8))
+        raise errors.WorkerError(errors.text(
+            "a tensor was sent by a process that has ended: its memory is gone "
+            f"({errors.user_line()})", f"{size} bytes; {type(error).__name__}: {error}",
+            "read the message before the sender is joined or terminated")) from None
+    return shared_memory.mapped(file, size)
+
+
+def note(storage, t) -> None:
+    """The handle through which a storage gets into a pickle: often the only one that shows it."""
+    storage.reduced = weakref.ref(t)

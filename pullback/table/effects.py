@@ -1,0 +1,82 @@
+"""Which operators do more than compute: those with a registered effect.
+
+Graphs keep calls of them, in their order, and never make them twice.  Passes ask through
+`fx/traits.py`; graphs that follow PyTorch's convention say it by tokens (`capture/tokens.py`).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from .. import errors
+
+
+class EffectType(enum.Enum):
+    """Kinds of effects; calls of one kind happen in the order in which they stand."""
+
+    ORDERED = "Ordered"
+
+
+# operators of the table by their full name, others with their namespace
+_given = {"_print": EffectType.ORDERED, "higher_order::print": EffectType.ORDERED}
+_effects: dict[str, EffectType] = dict(_given)
+
+
+def _name(op: Any) -> str:
+    if isinstance(op, str):
+        return op.removeprefix("aten::").removesuffix(".default")
+    entry = getattr(op, "op", None)
+    if entry is not None:
+        return entry.full_name
+    name = getattr(op, "_qualname", None)
+    if name is None and getattr(op, "namespace", None) == "higher_order":
+        name = f"higher_order::{op.name()}"
+    if name is None:
+        raise errors.BadValue(errors.text(
+            f"{op!r} is no operator ({errors.user_line(2)})",
+            cure="give its name, 'namespace::name', or an overload: torch.ops.my.op.default"))
+    return name
+
+
+def effect_of(target: Any) -> EffectType | None:
+    """The effect of what a graph calls, None if it has none."""
+    entry = getattr(target, "op", None)
+    if entry is None:
+        if getattr(target, "namespace", None) != "higher_order":
+            return None
+        return _effects.get(f"higher_order::{target.__name__}")
+    return _effects.get(getattr(entry, "full_name", ""))
+
+
+class Registration:
+    """A registered effect; `destroy` takes it back."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def destroy(self) -> None:
+        """The operator has the effect that it had by itself."""
+        if self._name in _given:
+            _effects[self._name] = _given[self._name]
+        else:
+            _effects.pop(self._name, None)
+
+
+def register_effect(op: Any, effect: EffectType | None) -> Registration:
+    """Say which effect an operator has (None: none)."""
+    if effect is not None and not isinstance(effect, EffectType):
+        raise errors.ArgumentError(errors.text(
+            f"the effect of an operator is an EffectType or None, got {effect!r} "
+            f"({errors.user_line(2)})"))
+    name = _name(op)
+    if effect is None:
+        _effects.pop(name, None)
+    else:
+        _effects[name] = effect
+    return Registration(name)
+
+
+def get_effect(op: Any) -> EffectType | None:
+    """The effect of an operator, given as an object or by its name."""
+    return _effects.get(_name(op))
