@@ -123,10 +123,6 @@ PLACES = {
     "torch._functorch": "func",
     "torch._functorch.aot_autograd":
         "aot cut.partition capture.export capture.signature cut.settings",
-    # paths of this package that its documents had, before files moved
-    "torch.aot.partition": "cut.partition cut.report",
-    "torch.aot.extraction": "cut.extraction",
-    "torch.aot.export": "capture.export",
     "torch._functorch._activation_checkpointing": "aot",
     "torch._functorch._activation_checkpointing.knapsack": "cut.knapsack",
     "torch._functorch._aot_autograd": "aot",
@@ -204,8 +200,22 @@ def counterpart(name: str) -> types.ModuleType | None:
     return None
 
 
+# Files that have moved and that documents or pickles of earlier versions name: where they are now
+MOVED = {
+    "aot.partition": "cut.partition", "aot.extraction": "cut.extraction",
+    "aot.export": "capture.export", "core.device": "array.device", "core.dtype": "array.dtype",
+    "core.effects": "table.effects", "core.fake": "array.fake", "core.generator": "array.generator",
+    "core.layout": "array.layout", "core.pytree": "pytree", "core.sending": "memory.sending",
+    "core.size": "array.size",
+}
+
+
 def spec_below(fullname: str) -> importlib.machinery.ModuleSpec | None:
     """How to import a path of PyTorch's below this package: `pullback._functorch.config`."""
+    now = MOVED.get(fullname.removeprefix(f"{OWN}."))
+    if now is not None:
+        module = importlib.import_module(f"{OWN}.{now}")
+        return importlib.machinery.ModuleSpec(fullname, _Loader(module))
     name = f"torch{fullname.removeprefix(OWN)}"
     if name not in PLACES:
         return None

@@ -1,18 +1,21 @@
 """`install_as_torch`: unchanged files run, the modules are the same objects, all is taken back."""
 
+import base64
 import importlib
 import importlib.metadata
 import importlib.util
+import pickle
 import subprocess
 import sys
 import textwrap
 import types
+import zlib
 
 import pytest
 
 import pullback
 from pullback import errors
-from pullback.as_torch import PLACES, Facade
+from pullback.as_torch import MOVED, PLACES, Facade
 from pullback.version import TorchVersion
 
 
@@ -330,3 +333,24 @@ def test_installing_after_a_program_has_named_the_modules_itself():
             print("PyTorch itself" in str(error))
     """)], capture_output=True, text=True)
     assert done.stdout == "True True\nTrue\n", done.stderr
+
+
+# a tensor, dtype, size, device, layout and the structure of a tree, pickled before files moved
+OLDER = (
+    'c-n1|&r8EF6vx~BtgwTqco#48Qka6^NoAg_^swzZO4?>?v1?132o;50suptF^Y7J{bO@8>(4>8z@Avh6v+jJKw+y'
+    '}JFqDV6ND`j}&vwBxMwS$0pHW}LNeCOPpZwK>j8QuxX_z3>o6)q$7$T7=4?ISdnktDrO~ooNZBO$nk?@!>MoN$a#'
+    'DXj>I1>R^WLJ~eFbx}I1CCL_*!1BOCNOkN$EqM2$Zp8XoGM96jG+E%s%>e$f$O@DKe+V6F*x}3*fNauEzWlb_*x+'
+    '=k9VhN>}20By_Br9aet9ygkN2P;vK_jRp6Kv)bHpqf#^(Hz9vT3nvh4kjz#>6hMlR}a0*mw>R);xeTf5=-a~W1zU'
+    '?3v;C}3Z6H;b^qp7!~Dz4~8_O{>D|6+`Bh>7o$<|Sto`&cvFra29i!cv#Y<Fr7_FxEFP2Wb)@bBOMx^+d^H%U(=?'
+    'sEn!o3sbG(0R'
+)
+
+
+def test_files_that_have_moved_are_found_under_their_older_paths():
+    for old, new in MOVED.items():
+        assert importlib.import_module(f"pullback.{old}") is importlib.import_module(
+            f"pullback.{new}")
+    x, *rest = pickle.loads(zlib.decompress(base64.b85decode(OLDER)))
+    assert x.tolist() == [1, 2] and rest == [
+        pullback.bfloat16, pullback.Size([2]), pullback.device("cpu"), pullback.strided,
+        pullback.utils._pytree.tree_structure({"a": 1})]
