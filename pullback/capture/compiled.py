@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -810,19 +810,14 @@ class Stepwise:
     """A backward graph that runs operator by operator."""
 
     def __init__(self, module: GraphModule):
-        inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
         self.module, self.run = module, boxed(module)
-        self.lying = [strides_of(n) if n.name.startswith("tangents_") else None for n in inputs]
+        self.laid = layouts(module)
 
     def __repr__(self) -> str:
         return f"<backward graph on NumPy: {len(self.module.graph.nodes)} nodes>"
 
-    def _laid(self, arrays) -> list:
-        """The arguments, tangents as the graph expects them to lie in memory."""
-        return [a if lying is None else coerced(a, lying) for a, lying in zip(arrays, self.lying)]
-
     def __call__(self, *arrays) -> tuple:
-        return self.run(*self._laid(arrays))
+        return self.run(*self.laid(arrays))
 
     def consume(self, arrays: list) -> tuple:
         """The same for a list, which is emptied: what nobody else has ends with its last reader."""
@@ -830,11 +825,28 @@ class Stepwise:
         from ..core.handle import make
         from ..fx.interpreter import Interpreter
 
-        handles = [make(a) if type(a) is not int else a for a in self._laid(arrays)]
+        handles = [make(a) if type(a) is not int else a for a in self.laid(arrays)]
         arrays.clear()
         with no_grad(), uncast():
             out = Interpreter(self.module).boxed_run(handles)
         return tuple(o._data if isinstance(o, Tensor) else o for o in out)
+
+
+def layouts(module: GraphModule) -> Callable[[Sequence], list]:
+    """What lays the arguments of a graph as it expects them in memory: it may view tangents, which
+    come as they please."""
+    lying = [strides_of(n) if n.name.startswith("tangents_") else None
+             for n in module.graph.nodes if n.op == "placeholder"]
+    if not any(s is not None for s in lying):
+        return list
+    return lambda arrays: [a if s is None else coerced(a, s) for a, s in zip(arrays, lying)]
+
+
+def boxed_by(compiler: Callable, module: GraphModule):
+    """What a compiler makes of a graph as a function of raw arrays, tangents laid as expected."""
+    laid = layouts(module)  # of the graph as it was captured: the compiler may change it
+    run = boxed(compiler(module))
+    return run if laid is list else lambda *arrays: run(*laid(arrays))
 
 
 def boxed(function):

@@ -842,7 +842,7 @@ def aot_compile_joint_with_descriptors(
 ) -> Callable:
     """A function of (parameters, buffers, arguments) from a joint graph with descriptors."""
     from ..cut.partition import default_partition
-    from .compiled import Backend, boxed, examples, make_program
+    from .compiled import Backend, boxed_by, examples, make_program
     from .compilers import nop
 
     found = jd._exported
@@ -870,7 +870,7 @@ def aot_compile_joint_with_descriptors(
     joint.module = jd.graph_module
 
     def adapted(compiler: Callable) -> Callable:
-        return lambda module, name: boxed(compiler(module, examples(module)))
+        return lambda module, name: boxed_by(lambda graph: compiler(graph, examples(graph)), module)
 
     def cut(module: GraphModule, forward: int) -> tuple:
         return (partition_fn or default_partition)(module, None, num_fwd_outputs=forward)

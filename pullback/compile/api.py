@@ -14,7 +14,7 @@ from .. import errors
 from ..capture.compiled import (
     Backend,
     Compiled,
-    boxed,
+    boxed_by,
     examples,
     interpreted,
     is_loss,
@@ -201,13 +201,16 @@ def _backend(backend):
             f"({errors.user_line()})", cure="backend='native', or a function of a graph module and "
             "example inputs that returns a callable"))
 
-    def run(module, name):
+    def made_of(module, name):
         try:
             made = backend(module, examples(module))
         except Exception as error:
             from .errors import BackendCompilerFailed
 
             raise BackendCompilerFailed(backend, error) from error
-        return boxed(refusals.compiled(made, backend, name))
+        return refusals.compiled(made, backend, name)
+
+    def run(module, name):
+        return boxed_by(lambda graph: made_of(graph, name), module)
 
     return run, run

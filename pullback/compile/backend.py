@@ -19,7 +19,7 @@ import numpy as np
 from .. import errors
 from ..array.dtype import default
 from ..array.size import Symbolic
-from ..capture.compiled import boxed
+from ..capture.compiled import interpreted
 from ..table.effects import effect_of
 from . import cache, native, toolchain
 from .errors import (
@@ -94,7 +94,7 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
     if is_sized(gm):
         from .sized import SizedGraph, has_untold_sizes
 
-        return boxed(gm) if has_untold_sizes(gm) else SizedGraph(gm, name)
+        return interpreted(gm, name) if has_untold_sizes(gm) else SizedGraph(gm, name)
     try:
         tools = toolchain.find()
         native.start_runtime()

@@ -309,3 +309,18 @@ def test_graphs_of_the_default_backend():
         x = torch.ones(3, requires_grad=True)
         torch.compile(lambda x: x.sin() * 2, backend=way)(x).sum().backward()
         assert torch.allclose(x.grad, 2 * torch.ones(3).cos()) and bool(graphs) is met
+
+
+@pytest.mark.parametrize("dynamic", (False, True))
+def test_gradients_come_as_the_backward_graph_views_them(dynamic):
+    def windows(x):
+        return (x * 2).unfold(0, 2, 1), x.t()  # two results: the tangents are inputs of a graph
+
+    def gradient(function):
+        x = torch.arange(12.0).reshape(3, 4).requires_grad_()
+        outs = function(x)
+        along = [torch.arange(float(o.numel())).reshape(o.shape) for o in outs]  # in rows
+        return torch.autograd.grad(outs, x, along)[0]
+
+    compiled = torch.compile(windows, backend=lambda module, inputs: module, dynamic=dynamic)
+    assert torch.equal(gradient(compiled), gradient(windows))
