@@ -53,6 +53,8 @@ CUT = (
     "_native_batch_norm", "native_batch_norm", "_batch_norm", "batch_norm_", "_fused_rms_norm",
     "upsample_", "_upsample_", "igamma", "gammainc", "polar",
     "rrelu_with_noise_functional",  # takes the noise that comes in for that which it has drawn
+    # in place the gradient goes through them as if they had not been there
+    "logical_not_", "logical_and_", "logical_or_", "logical_xor_",
 )
 # losses as operators: the gradient of what was broadcast counts elements otherwise there
 BROADCAST = ("smooth_l1_loss", "huber_loss", "mse_loss")
