@@ -1,7 +1,7 @@
 """Arrays from Python data: what `tensor(data)` copies its elements with.
 
 Nested sequences, numbers, NumPy arrays and tensors become one fresh array; the dtype follows
-PyTorch's inference.  Read next: `indexing.py`, `../creation.py`.
+PyTorch's inference.  Read next: `memory/indexing.py`, `../creation.py`.
 """
 
 from __future__ import annotations

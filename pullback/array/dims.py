@@ -2,7 +2,7 @@
 
 Pure Python on integers; nothing here knows arrays or tensors. Errors have the types and the words
 that PyTorch programs expect. Sizes may be symbolic integers, so nothing here converts them.
-Read `indexing.py` next for how `x[key]` becomes operator calls.
+Read `memory/indexing.py` next for how `x[key]` becomes operator calls.
 """
 
 from __future__ import annotations

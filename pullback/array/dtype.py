@@ -2,7 +2,7 @@
 
 A `DType` is a name around a NumPy dtype.  Promotion follows PyTorch: categories bool < integer <
 floating < complex; tensors with dims decide first, 0-d tensors and then Python numbers only
-matter if their category is higher.  Read next: `schema.py`.
+matter if their category is higher.  Read next: `core/schema.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ mutation.
 
 Tensors that the function reaches through closures or modules are *adopted*: while the capture runs,
 their handles hold traced boxes like the inputs', so that they become inputs of the graph, take part
-in autograd and may be written.  Read next: `joint.py`, the result; `partition.py`, `runtime.py`.
+in autograd and may be written.  Read next: `joint.py`, the result; `cut/partition.py`, `run.py`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Capture(Hooking, Placing, Trace):
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
         self.functions: list[type] = []  # custom functions that were recorded
         self.grafts = Grafts(self)  # calls with a backward of their own
-        self.wholes: dict = {}  # what became of decompositions (`again.py`)
+        self.wholes: dict = {}  # what became of decompositions (`forward_again.py`)
         self.joined = False  # are operators without a tape those of a history (a backward)?
         self.late = False  # is what is recorded the backward of the function?
         self.moved: set[int] = set()  # handles whose `.data` was replaced
@@ -105,11 +105,11 @@ class Capture(Hooking, Placing, Trace):
         self.enlarged: set[int] = set()  # tensors that were given more memory by resize_
         self.silent: dict = {}  # writes that no version counts, by the cell that has it
         self.blurred = None  # the user's place where values were replaced and a history was not
-        self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
+        self.literal = False  # does the graph follow PyTorch's convention (`convention.py`)?
         self._cuts: dict = {}
         self._sliced: Tensor | None = None  # the input that was written last, by its place
         self._old: dict = {}  # what is about to be overwritten -> a copy for its pullback
-        self.diary = None  # of the memory that eager execution takes (`eager.py`), if wanted
+        self.diary = None  # of the memory that eager execution takes (`cut/eager_peak.py`)
         self.regions = 0  # parts of the function that a checkpoint asked to compute again
 
     def taken_apart(self, ov, flat, out):
@@ -559,12 +559,12 @@ def capture(
     """Trace a function of the given flat arguments into a joint graph.
 
     With `decides`, what the user's code reads from tensors is computed from these arguments.
-    `roots` and `shared` (see `sharing.py`) say which inputs share memory, where that matters.
+    `roots` and `shared` (see `shared_inputs.py`) say which inputs share memory, where that matters.
     `level` is the trace to use, where it is not an ordinary one. With `literal` the graph is to be
-    laid out as PyTorch does (`layout.py`), with `distinct` arguments that are the same tensor are
-    inputs of their own. With `sizes` those of the arguments are symbols. With `watch` the module's
-    `diary` says what eager execution has in memory (`eager.py`). `hooks` are those of inputs that
-    sweeps of the function call, if it is known that they do (`hooking.py`).
+    laid out as PyTorch does (`convention.py`), with `distinct` arguments that are the same tensor
+    are inputs of their own. With `sizes` those of the arguments are symbols. With `watch` the
+    module's `diary` says what eager execution has in memory (`cut/eager_peak.py`). `hooks` are
+    those of inputs that sweeps of the function call, if it is known that they do (`hooks.py`).
     """
     ordinary = level is None
     level = level or Capture(CaptureRecorder(), decompositions, decides)

@@ -4,7 +4,7 @@ Before such a call the function runs as it is written, then the program, each on
 call; everything that they change (memory, histories, gradients, hooks, random numbers, Python) is
 put back, and the call goes on as without a check.  Compared are results, gradients of the inputs,
 what was written, what was assigned, and which results show memory of inputs.  Where something
-differs, `finding.py` looks for the first node that does.
+differs, `first_difference.py` looks for the first node that does.
 """
 
 from __future__ import annotations

@@ -628,7 +628,7 @@ class Backend:
     fuse: bool = False  # may losses compute their gradients in the forward call?
     undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
     limited: bool = False  # does the partitioner go by the memory that is taken?
-    layout: Any = None  # of the graphs, where it is not the run time's (`layout.py`)
+    layout: Any = None  # of the graphs, where it is not the run time's (`convention.py`)
     within: Callable | None = None  # (halves, count, sizes) -> do they keep a limit of memory?
     seeded: Callable = with_unit_seed  # what makes the graph of a fused loss
     # told of a function that runs as it is written, though it could be captured

@@ -6,7 +6,7 @@ the history that eager code has, but for two things: the history of a custom fun
 are registered on, in every sweep.  A `Graft` remembers what of the graph is the backward of such a
 call; `grafted` makes the graph to be differentiated, in which the results of the call are those of
 a function with that part of the graph as its backward; `with_histories` does the rest for graphs
-in PyTorch's spelling.  Read next: `differentiable_backward` in `runtime.py`, which runs it.
+in PyTorch's spelling.  Read next: `differentiable_backward` in `run.py`, which runs it.
 """
 
 from __future__ import annotations

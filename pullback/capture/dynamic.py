@@ -2,7 +2,7 @@
 
 A `SymbolicProgram` holds the joint graph, its halves and the guards.  For the sizes of a call it
 makes an *instance*, an ordinary `Program` with numbers in the place of symbols, which is kept: so a
-call with sizes that were seen before costs what any compiled call costs.  Read next: `api.py`.
+call with sizes that were seen before costs what any compiled call costs.  Read next: `compiled.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Where PyTorch compiles once and runs the graph on whatever comes, this captures again: for other
 shapes, dtypes and Python values.  What PyTorch asserts, this asserts: arguments that were one
-tensor and written, and with `config.debug_assert` those that require grad.  Read next: `layout.py`.
+tensor and written, and with `config.debug_assert` those that require grad.
+Read next: `convention.py`.
 """
 
 from __future__ import annotations

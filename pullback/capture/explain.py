@@ -77,7 +77,7 @@ def _sizes(names: list[str], before: list, now: list) -> str:
 
 
 def _shown(key: tuple) -> str:
-    """An argument that is no tensor, by its part of a key (`key_of` in `api.py`)."""
+    """An argument that is no tensor, by its part of a key (`key_of` in `compiled.py`)."""
     return str(key[-1]) if key[0] is float else repr(key[-1])
 
 

@@ -2,7 +2,7 @@
 
 Most calls are like the one before: tensors of the same kinds, the same numbers, modules with the
 same parts.  `Alike` compares just that, by identity wherever it can, and says no in case of doubt:
-the general way (`api.py`) then asks in full.  Where there is native code it is one native call
+the general way (`compiled.py`) then asks in full.  Where there is native code it is one native call
 (`compile/runtime/alike.c`), which puts itself in the place of `alike`.
 """
 

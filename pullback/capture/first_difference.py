@@ -4,7 +4,7 @@ Each compiled part of a program is run beside its graph, node by node on NumPy. 
 differs, graphs that end at a node are compiled on their own: bisection finds the first one that is
 wrong though its operands are right.  If all parts agree with their graphs, the capture is wrong:
 then the operators of the function are watched, and the first one whose result is nowhere in the
-graphs is named.  Read next: `checking.py`.
+graphs is named.  Read next: `check.py`.
 """
 
 from __future__ import annotations

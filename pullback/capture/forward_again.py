@@ -4,8 +4,8 @@ Gradients of gradients are those of eager code: the forward runs on handles, so 
 records its operators, and an ordinary sweep follows.  A capture takes operators apart, and parts
 have other derivatives where the whole is not smooth (a norm at 0 is the square root of 0): in this
 graph they stand as they were called.  Functions with rules of their own go another way
-(`grafts.py`).
-Read next: `differentiable_backward` in `runtime.py`.
+(`custom_functions.py`).
+Read next: `differentiable_backward` in `run.py`.
 """
 
 from __future__ import annotations

@@ -223,26 +223,26 @@ class Joint:
     began: list[int] = field(default_factory=list)  # inputs that were made to require grad
     ended: list[int] = field(default_factory=list)  # inputs that were detached in place
     bumped: list[tuple] = field(default_factory=list)  # (input, versions that no write explains)
-    hooked: list[tuple] = field(default_factory=list)  # (input, kind, hook, handle) (`hooking.py`)
+    hooked: list[tuple] = field(default_factory=list)  # (input, kind, hook, handle) (`hooks.py`)
     heard: Listeners | None = None  # hooks of inputs that the function's own sweeps called
     handles: list[int] = field(default_factory=list)  # which outputs are handles of hooks
     owned: list[tuple] = field(default_factory=list)  # (input, output whose history it gets)
     retained: list[int] = field(default_factory=list)  # inputs that were told to keep gradients
     blurred: tuple | None = None  # where a tensor was written without its history
-    # for gradients of gradients (`grafts.py`): the graph with custom functions and hooks in it, and
-    # where a hook was registered that it cannot have
+    # for gradients of gradients (`custom_functions.py`): the graph with custom functions and hooks
+    # in it, and where a hook was registered that it cannot have
     grafted: GraphModule | None = None
     grafts_refused: tuple | None = None
-    again: Graph | None = None  # the forward as eager code runs it (`again.py`)
+    again: Graph | None = None  # the forward as eager code runs it (`forward_again.py`)
     wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
     late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
     shapes: list = field(default_factory=list)  # of the user's flat outputs, with symbolic sizes
     sized_wrappers: dict = field(default_factory=dict)  # nodes of the sizes of those in `wrapped`
-    # for PyTorch's convention (`layout.py`)
+    # for PyTorch's convention (`convention.py`)
     leaves: list = field(default_factory=list)  # the user's flat outputs: nodes and plain values
     ends: list = field(default_factory=list)  # the node of each input, at the end
     members: set[int] = field(default_factory=set)  # inputs that follow from a root
-    writes: list[tuple] = field(default_factory=list)  # nodes before and after (`rewriting.py`)
+    writes: list[tuple] = field(default_factory=list)  # nodes before and after (`mutations.py`)
 
     def inputs(self, arguments: list[Tensor]) -> list[Tensor]:
         """The tensors that the graph wants."""

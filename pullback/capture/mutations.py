@@ -5,7 +5,7 @@ a write through a view is a `select_scatter` into its base.  `aot_function` with
 `disable_functionalization=True` wants the writes themselves, in their order.  `Capture.writes` has
 the pairs of nodes before and after each of them; `rewritten` puts the in-place operator there, if
 nobody wants the old value later.  Where someone does (a backward that was captured before the
-write), the pure operator stays.  Read next: `layout.py`.
+write), the pure operator stays.  Read next: `convention.py`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 `joint_custom_pass` sets it) to the host when the forward needs it no longer, and back before its
 first use; values that are on the host already are copied, and the graphs show it.
 `_inductor.config.post_grad_fusion_options["activation_quantization_aten_pass"]` saves large values
-of some dtypes as float8, scaled by row.  Both are the graph rewriting of `packing.py`.
+of some dtypes as float8, scaled by row.  Both are the graph rewriting of `saved_tensor_hooks.py`.
 """
 
 from __future__ import annotations

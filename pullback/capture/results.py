@@ -2,7 +2,7 @@
 which are views of either that the run time makes again.
 
 `Results` decides that for every output of the user's function, at the end of a capture.  Read next:
-`capture.py`, `runtime.py`.
+`capture.py`, `run.py`.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Program:
         )
         self.inlined: tuple | None = None  # hooks of saved tensors that are part of the graphs
         self.waiting = 0  # fused calls since the last backward
-        self.seen = 0  # calls that were compared with the function (`checking.py`)
+        self.seen = 0  # calls that were compared with the function (`check.py`)
         self.symbolic = None  # the program with symbolic sizes that this one follows from
         self.values: dict[str, int] = {}  # those of its symbols
         self.marks: list[tuple[int, frozenset]] = []  # user's output -> dims that were symbols
@@ -185,7 +185,7 @@ class Program:
         self.inner = [~i for i in joint.grad_of if i < 0]  # leaves made inside, outputs
         self.one_tangent = joint.tangent_of[0] if len(joint.tangent_of) == 1 else None
         self.extended = bool(joint.adopted or joint.roots or joint.unique is not None)
-        # does it depend on nothing but what a short way compares (`short.py`)?
+        # does it depend on nothing but what a short way compares (`fast_guards.py`)?
         self.comparable = not (
             joint.reads or joint.decisions or joint.gradients or joint.assigned or joint.numbers
             or joint.roots or joint.unique is not None or joint.mutated or joint.heard
@@ -204,7 +204,7 @@ class Program:
         self.saved_copies: list[int] = []  # saved values that are memory of inputs to be written
         self.checked: list[int] | None = None  # inputs that the backward reads; None: not yet known
         self.checked_outputs: list[int] = []
-        self.layout = None  # how the graphs differ from the joint graph, see `layout.py`
+        self.layout = None  # how the graphs differ from the joint graph, see `convention.py`
         self.make = make  # what makes a result a tensor
         self.enter = self.run_on  # how calls come in by the short way
 

@@ -2,7 +2,7 @@
 
 Hooks that are graphs (`GraphModule`s) become part of the forward and the backward graph, which then
 are compiled with them; any other hooks run between the native calls, on each value that the forward
-leaves for the backward. Read `runtime.py` next.
+leaves for the backward. Read `run.py` next.
 """
 
 from __future__ import annotations

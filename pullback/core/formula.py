@@ -3,8 +3,8 @@
 A formula is a Python expression over the names that `docs/internals.md` lists.  Its syntax tree
 tells what must be saved: a bare name saves the tensor, `x.shape`, `x.dtype`, `x.ndim`, `x.numel()`,
 `x.device` save only that fact.  Each pullback has two versions, with and without conjugations.
-`checks.py` holds everything that can be wrong with an entry.  Read next: `tape.py`, which records
-nodes with these rules.
+`table/checks.py` holds everything that can be wrong with an entry.  Read next: `tape.py`, which
+records nodes with these rules.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Op:
 
     schema: str = ""  # exact schema text
     run = None  # kernel: expression text, or function (xp, *arguments)
-    promote = "same"  # default | float | bool | real | same | keep: see `evaluate.py`
+    promote = "same"  # default | float | bool | real | same | keep: see `array/evaluate.py`
     check = None  # function of the raw arguments before promotion; raises what PyTorch would
     ordered = True  # pointwise kernel: keeps the order that its operands' dims have in memory
     # how other results than pointwise ones lie in memory: in "rows", as "self" lies, or with

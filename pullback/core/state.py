@@ -70,7 +70,7 @@ class State(threading.local):
     default_device = False  # is the first of `devices` the default?
     faking = None  # the fake tensor mode that the user has entered (with ACTIVE counted)
     reals = False  # do fakes compute with their data beside? (with ACTIVE counted)
-    defects: list | None = None  # of fakes, where these are mended by data (`reals.py`)
+    defects: list | None = None  # of fakes, where these are mended by data (`array/reals.py`)
     sizes = None  # the environment of sizes that depend on data (with ACTIVE counted)
     keeping = None  # a trace that wants composite operators whole (with ACTIVE counted)
     plainly = 0  # functions ask nobody: 1 no subclasses, 2 no modes either

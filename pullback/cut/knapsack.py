@@ -2,7 +2,7 @@
 
 Every solver takes what each value needs, what computing it again costs, and the room there is, in
 any units; it returns the cost that is avoided, and the numbers of the values to keep and of those
-to compute again. `shares.py` asks them for the setting `activation_memory_budget`.
+to compute again. `memory_share.py` asks them for the setting `activation_memory_budget`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ takes the saved values, under their names in the forward, and then the tangents.
   backward compute the rest again: an exact minimum cut over the costs of `recompute.py`.
 
 Both say what they did, and why, in a `Report`. The classification and the copying of nodes is in
-`split.py`, the cut itself in `mincut.py`.
+`split.py`, the cut itself in `min_cut.py`.
 """
 
 import functools
@@ -154,9 +154,9 @@ def min_cut_rematerialization_partition(
     partitioner: `partition(joint, joint_inputs, num_fwd_outputs=n)`. The inputs numbered by
     `static_lifetime_input_indices` are parameters: to save them costs nothing. With `memory` (see
     `budget.py`) more is computed again until the peak is within it, with
-    `config.activation_memory_budget` below 1 until that share is saved (`shares.py`). `meter` says
-    how much graphs take, `eager` is the peak of eager execution, which is a limit, too; `fused` is
-    one graph for both passes, which is taken if it fits.
+    `config.activation_memory_budget` below 1 until that share is saved (`memory_share.py`). `meter`
+    says how much graphs take, `eager` is the peak of eager execution, which is a limit, too;
+    `fused` is one graph for both passes, which is taken if it fits.
     """
     refusals.graph("min_cut_rematerialization_partition", joint_module)
     count = _count(joint_inputs, num_fwd_outputs)

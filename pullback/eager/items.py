@@ -1,7 +1,7 @@
 """`x[key]` and `x[key] = value` of plain arrays, where nothing is recorded: NumPy's own indexing.
 
 Only for keys that mean the same to NumPy.  What is wrong about a key or a value is left to
-`indexing.py`, which says it in PyTorch's words, and so is everything else.
+`memory/indexing.py`, which says it in PyTorch's words, and so is everything else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Schemas from type hints: how `library.custom_op` reads the signature of a function.
 
-Read next: `schema.py`, which reads what is made here.
+Read next: `core/schema.py`, which reads what is made here.
 """
 
 from __future__ import annotations

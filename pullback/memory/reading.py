@@ -1,7 +1,7 @@
 """What a handle holds now: its data, and the values behind it.
 
 Reading is where transforms that hide values refuse, and where a capture learns that Python has
-seen a number.  Read next: `surface.py`, which brings views up to date.
+seen a number.  Read next: `core/surface.py`, which brings views up to date.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A view has a link to its base.  When the memory was written since, the view's history is made anew
 on its next use: as strides of the base where memory is real, by replaying the view operators
 inside of transforms.  A write through a view gives the base a node that sends the gradient of the
-overwritten part to what was written.  Read next: `surface.py`, which does the writing.
+overwritten part to what was written.  Read next: `core/surface.py`, which does the writing.
 """
 
 from __future__ import annotations

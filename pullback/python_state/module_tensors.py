@@ -3,7 +3,7 @@
 A parameter or buffer that a function met is an input of its graph.  It is looked up by its name
 before every call, so that one that was replaced meanwhile (`module.weight = ...`) is used.  What
 the function itself assigns (`self.cache = ...`) is a result of the graph, and every call assigns
-it.  Variables are looked up in the same way (`outside.py`).  Read next: `capture.py`.
+it.  Variables are looked up in the same way (`variables.py`).  Read next: `capture/capture.py`.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Same:
         return [table.get(name) for table, name in self.at] == self.values
 
     def places(self, known: set) -> tuple[list[tuple], None]:
-        """What holds while the same objects are there (`short.py`)."""
+        """What holds while the same objects are there (`capture/fast_guards.py`)."""
         return self.at, None
 
 
@@ -192,7 +192,7 @@ class Hooked:
         return list(map(list, self.tables)) == self.numbers
 
     def places(self, known: set) -> tuple[list, None]:
-        """Nothing but the tables (`short.py`)."""
+        """Nothing but the tables (`capture/fast_guards.py`)."""
         return [], None
 
 

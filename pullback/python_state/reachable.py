@@ -4,8 +4,8 @@ The walk begins at the function (and at objects among its arguments).  From code
 closures and default values; from objects, classes and files of the user to those attributes that
 any code met so far names; from lists and tables to their items.  Methods are found by their names,
 too, and all that Python calls by itself (`__call__`, `__len__`, properties).  Libraries are taken
-as they are: their code is not looked at.  Read next: `outside.py`, which compares what is found
-there; `effects.py`, which finds out what was changed.
+as they are: their code is not looked at.  Read next: `variables.py`, which compares what is found
+there; `side_effects.py`, which finds out what was changed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Before a capture everything that the function can reach is noted, afterwards it is compared and put
 back.  New values of attributes, globals and entries of tables are results of the program, and every
 call assigns them.  What cannot be assigned again (a list that grew, an object with tensors inside)
-makes the function run as it is written.  Read next: `holding.py`, which uses this.
+makes the function run as it is written.  Read next: `module_tensors.py`, which uses this.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 What they hold is part of the program.  Numbers and texts must be equal when it runs again, arrays
 of NumPy too, other things the same, items of lists and tables likewise; else the function is
-captured again.  Tensors, also in lists, are looked up by the variable.  Read `reaching.py` for how
-they are found, `holding.py` for what modules hold.
+captured again.  Tensors, also in lists, are looked up by the variable.  Read `reachable.py` for how
+they are found, `module_tensors.py` for what modules hold.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `names.py` lists the names; `tools/gen_names.py` writes it.  Whoever goes through all entries
 gets all files loaded first, in the order of `FILES`, so that nobody sees a part of the table.  Nor
-do threads: who finds a file half loaded by another one waits for it.  Read next: `op.py`.
+do threads: who finds a file half loaded by another one waits for it.  Read next: `core/op.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Everything that can be wrong with the derivative of an entry, found before it is first used.
 
 Each check is one function that says what is wrong, quotes the entry and names the cure.
-`formula.py` calls them while it compiles, `pullback.derivatives.validate()` for the whole table.
+`core/formula.py` calls them while it compiles, `pullback.derivatives.validate()` for the whole
+table.
 """
 
 from __future__ import annotations

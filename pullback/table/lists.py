@@ -4,7 +4,7 @@
 arguments of its own.  How they become the arguments of the calls follows from the two schemas: an
 argument goes to that of its name, else to that in its place, and the types say the rest (`_TYPES`).
 Since the elements are ordinary calls, derivatives, transforms and capture need nothing here.
-`ops/foreach.py` lists all entries.  Read next: `surface.py`, for what a write is.
+`ops/foreach.py` lists all entries.  Read next: `core/surface.py`, for what a write is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table as callables: `ops.mul(x, y)` finds the overload and runs it.
 
 `ops` resolves any public operator name, in-place names included, lazily.  A `Packet` is the family
-of overloads under one name.  Read next: `stack.py` for what a call does.
+of overloads under one name.  Read next: `core/stack.py` for what a call does.
 """
 
 from __future__ import annotations
