@@ -199,7 +199,7 @@ class _masked_scale(Pointwise):
     inplace = False
     promote = "same"
     grad = {"self": "_masked_scale(grad, mask, scale)", "mask": "_masked_scale(grad, self, scale)"}
-    run = "self * (mask.astype(self.dtype) * self.dtype.type(scale))"
+    run = "self * (mask * self.dtype.type(scale)).astype(self.dtype, copy=False)"
 
     def decomp(self, mask, scale):
         return self * (mask.to(self.dtype) * scale)

@@ -132,7 +132,8 @@ class addcmul(Pointwise):
     complex = True
 
     def run(xp, self, tensor1, tensor2, value):
-        if self.dtype.kind in "biu":
+        refuse("addcmul_cpu_out", self, "b")
+        if self.dtype.kind in "iu":
             value = int(value)
         product = tensor1 * tensor2
         return self + (product if value == 1 else product * value)

@@ -505,7 +505,8 @@ class erfinv(Pointwise):
     """Number whose error function is the element."""
     schema = "erfinv(Tensor self) -> Tensor"
     promote = "float"
-    grad = {"self": "0.5 * math.sqrt(math.pi) * (result * result).exp() * grad"}
+    # not by the result, which may be written afterwards
+    grad = {"self": "0.5 * math.sqrt(math.pi) * self.erfinv().pow(2).exp() * grad"}
     aliases = ("special_erfinv",)
     samples = points(-0.9, 0.9)
 

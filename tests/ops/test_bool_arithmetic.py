@@ -48,6 +48,15 @@ def test_negation_is_refused():
             call()
 
 
+def test_addcmul_is_refused():
+    def call(x):
+        return torch.addcmul(x, x, x, value=0.5)
+
+    for f in (call, torch.compile(call), torch.func.vmap(call)):
+        with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+            f(MASK)
+
+
 def test_transforms_and_capture_refuse_too():
     for f in (lambda x: 1 - x, lambda x: -x):
         with pytest.raises(RuntimeError, match="bool tensor is not supported"):

@@ -1,0 +1,9 @@
+INPUTS = dict(
+    a=Input('float32', (3, 4), seed=496477, grad='leaf'),
+)
+TRAITS = ['ambiguous']
+
+
+def program(a):
+    x3, x4 = torch.qr(a, False)
+    return x3
