@@ -52,12 +52,12 @@ _LAZY = {
     "nn": "nn",
     "optim": "optim",
     "functional": "functional",
-    "futures": "futures",
-    "_C": "_C",
-    "__config__": "build",
-    "onnx": "onnx",
-    "ao": "ao",
-    "fx": "fx",
+    "futures": "torch.futures",
+    "_C": "torch._C",
+    "__config__": "torch.build",
+    "onnx": "torch.onnx",
+    "ao": "torch.ao",
+    "fx": "graph",
     "export": "export",
     "compile": "compile",
     "linalg": "linalg",
@@ -82,17 +82,17 @@ _LAZY = {
     "hub": "hub",
     "distributions": "distributions",
     "compiler": "compiler",
-    "jit": "jit",
+    "jit": "torch.jit",
     "multiprocessing": "multiprocessing",
     "overrides": "overrides",
     "profiler": "profiler",
     "types": "types",
-    "_dynamo": "_dynamo",
-    "_inductor": "_inductor",
+    "_dynamo": "torch._dynamo",
+    "_inductor": "torch._inductor",
     "_logging": "capture.explain",
     "__future__": "__future__",
     "windows": "signal.windows",
-    "quantization": "ao.quantization",
+    "quantization": "torch.ao.quantization",
     "torch_version": "version",
     "return_types": "return_types",
     "quasirandom": "quasirandom",
@@ -140,7 +140,7 @@ _FROM = {
     "to_dlpack": "creation",
     "get_device": "creation",
     "detach_": "creation",
-    "make_fx": "fx.make_fx",
+    "make_fx": "graph.make_fx",
     "einsum": "functional",
     "tensordot": "functional",
     "chain_matmul": "functional",
@@ -165,7 +165,7 @@ _FROM = {
     **dict.fromkeys(_STORAGES, "storage"),
 }
 _NAMES = {  # the same by module
-    "as_torch": "install_as_torch uninstall_as_torch",
+    "torch.install": "install_as_torch uninstall_as_torch",
     "amp": "GradScaler autocast",
     "amp.autocast_mode": """
         is_autocast_enabled set_autocast_enabled get_autocast_dtype set_autocast_dtype
@@ -181,14 +181,14 @@ _NAMES = {  # the same by module
     "control": "cond while_loop",
     "library": "Tag",
     "core.overriding": "DisableTorchFunction DisableTorchFunctionSubclass",
-    "core.left_out": "eig lstsq matrix_rank solve symeig",
-    "core.legacy": """
+    "tensor.absent_methods": "eig lstsq matrix_rank solve symeig",
+    "tensor.legacy_types": """
         FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor
         IntTensor LongTensor BoolTensor
     """,
-    "futures": "Future",
-    "jit": "ScriptFunction ScriptModule fork wait",
-    "machine": """
+    "torch.futures": "Future",
+    "torch.jit": "ScriptFunction ScriptModule fork wait",
+    "torch.machine": """
         Event Stream accelerator backends cpu cuda distributed get_device_module mps mtia xpu
     """,
     "switches": """
@@ -205,7 +205,7 @@ _NAMES = {  # the same by module
         sym_sqrt sym_sum _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh _sym_log2 _sym_sin
         _sym_sinh _sym_sqrt _sym_tan _sym_tanh
     """,
-    "func.functional_tensor": """
+    "torch.functional_tensor": """
         _disable_functionalization _enable_functionalization _freeze_functional_tensor
         _from_functional_tensor _is_functional_tensor _sync _to_functional_tensor
     """,
@@ -234,7 +234,7 @@ def __getattr__(name: str):
         absent = importlib.import_module(".absent", __package__)
         value = absent.modules(name) if name in absent.MODULES else absent.find("", name)
         if value is None:
-            value = importlib.import_module(".core.facade", __package__).elsewhere("pullback", name)
+            value = importlib.import_module(".facade", __package__).elsewhere("pullback", name)
     globals()[name] = value
     return value
 
@@ -255,6 +255,10 @@ class _Package(type(_sys)):
             if name not in globals():
                 __getattr__(name)
         return globals()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "torch":  # the folder of that name is not what programs mean by `torch.torch`
+            super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted({*globals(), *_later(), *_op.families.known()})
@@ -277,19 +281,24 @@ class _Below:
             return None
         import importlib
 
-        return importlib.import_module("pullback.as_torch").spec_below(fullname)
+        return importlib.import_module("pullback.torch.install").spec_below(fullname)
 
 
 class _Renamed:
-    """For programs that say `sys.modules["torch"] = pullback`: files below must not load twice."""
+    """For programs that say `sys.modules["torch"] = pullback`: files below must not load twice.
+
+    Nor must those of folders that PyTorch has under another name.
+    """
 
     @staticmethod
     def find_spec(fullname: str, path: object = None, target: object = None):
+        if fullname[:11] in ("pullback.fx", "pullback.ao") and fullname[11:12] in (".", ""):
+            return _Below.find_spec(fullname)
         if fullname[:6] != "torch." or _sys.modules.get("torch") is not _sys.modules["pullback"]:
             return None
         import importlib
 
-        return importlib.import_module("pullback.as_torch").renamed(fullname, path)
+        return importlib.import_module("pullback.torch.install").renamed(fullname, path)
 
 
 _sys.meta_path.append(_Below)

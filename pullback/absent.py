@@ -7,11 +7,13 @@ the same for entries of PyTorch's operator table.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 import types
 
 from . import errors
-from .core.facade import elsewhere
+from .facade import OWN, elsewhere, public_path
 
 # family -> (what it belongs to, what to do instead)
 WHY = {
@@ -180,7 +182,7 @@ def find(module: str, name: str):
 
 def getter(module: str):
     """A module's `__getattr__`: the names that it leaves out."""
-    path = module.partition(".")[2]
+    path = public_path(module)
 
     def __getattr__(name: str):
         found = None if name.startswith("__") else find(path, name)
@@ -200,3 +202,38 @@ class Nothing(types.ModuleType):
 
 
 modules = functools.cache(Nothing)
+
+
+class Facts(types.ModuleType):
+    """A module made of a table; `switches` of it can be set for a while with `flags(...)`."""
+
+    def __init__(self, path: str, doc: str, facts: dict):
+        super().__init__(f"{OWN}.{path}", doc)
+        self.__path__: list[str] = []
+        self.__dict__.update(facts)
+        sys.modules[self.__name__] = self
+        parent, _, tail = self.__name__.rpartition(".")
+        if isinstance(sys.modules.get(parent), Facts):
+            setattr(sys.modules[parent], tail, self)
+
+    def __getattr__(self, name: str):
+        return getter(self.__name__)(name)
+
+    @contextlib.contextmanager
+    def flags(self, *args, **changes):
+        """Other switches for a while."""
+        before = {name: getattr(self, name, None) for name in changes}
+        self.__dict__.update(changes)
+        try:
+            yield
+        finally:
+            self.__dict__.update(before)
+
+
+def always(value):
+    """A function that answers the same to everything."""
+    return lambda *args, **kwargs: value
+
+
+def nothing(*args, **kwargs) -> None:
+    """There is nothing to do."""

@@ -90,7 +90,7 @@ def run_program(arguments: list[str]) -> int:
     """Run a file, or `-m` a module, in which `import torch` means this package."""
     import runpy
 
-    from .as_torch import install_as_torch
+    from . import install_as_torch
     by_name = arguments[0] == "-m"
     program = arguments[1] if by_name and len(arguments) > 1 else arguments[0]
     if program == "-m" or not by_name and not Path(program).exists():

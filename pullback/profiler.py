@@ -406,7 +406,7 @@ _left_out = _getter(__name__)
 
 def __getattr__(name: str):
     if name == "itt":
-        from .machine import Facts, always, nothing
+        from .absent import Facts, always, nothing
 
         return Facts("profiler.itt", "Marks for Intel's profiler: nobody reads them.", {
             "is_available": always(False), "mark": nothing, "range_push": nothing,

@@ -12,8 +12,8 @@ import warnings
 from . import errors
 from .array import device as dev
 from .array import dtype as dt
-from .core import legacy
 from .core.state import state
+from .tensor import legacy_types as legacy
 
 _kept = {"deterministic": 0, "precision": "highest", "warn_always": False}
 _DEBUG_MODES = ("default", "warn", "error")

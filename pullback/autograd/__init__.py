@@ -61,6 +61,6 @@ def __getattr__(name: str) -> Any:
 
         module = importlib.import_module(f".{_FROM.get(name, name)}", __name__)
         return getattr(module, name) if name in _FROM else module
-    from ..core.facade import elsewhere
+    from ..facade import elsewhere
 
     return elsewhere(__name__, name)

@@ -47,7 +47,7 @@ def region_activation_memory_budget(budget: float) -> contextlib.AbstractContext
     function.
     """
     from ..compiler import is_compiling
-    from ..fx import traceback
+    from ..graph import traceback
 
     name = "region_activation_memory_budget()"
     if isinstance(budget, bool) or not isinstance(budget, (int, float)):

@@ -15,10 +15,10 @@ from typing import Any
 
 from ..array.size import is_symbolic
 from ..core.op import overload
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
-from ..fx.passes import eliminate_dead_code
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
+from ..graph.passes import eliminate_dead_code
 
 _GRADIENTS = ("grad", "grad_output", "grad_out")
 _FACTS = ("shape", "dtype", "ndim", "device")

@@ -32,9 +32,9 @@ from ..core.state import intact, state, tied, turn, uncast
 from ..core.tape import Accumulate
 from ..cut.settings import config
 from ..cut.split import collector_paused
-from ..fx import spelling
-from ..fx.make_fx import Recorder, fake_of
-from ..fx.traits import cost_of
+from ..graph import spelling
+from ..graph.make_fx import Recorder, fake_of
+from ..graph.traits import cost_of
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
 from ..memory.views import _recording, found_anew, link_detached, refresh, replay, scatter
@@ -578,7 +578,7 @@ def capture(
         level.diary = Diary()
     by_data: contextlib.AbstractContextManager = contextlib.nullcontext()
     if sizes is not None:
-        from ..fx.sizes import SizeNodes, sized_by
+        from ..graph.sizes import SizeNodes, sized_by
 
         recorder.sizes = SizeNodes(recorder, sizes.env, inputs_only=True)
         recorder.sizes.checks = sizes.checks

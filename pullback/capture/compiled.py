@@ -23,10 +23,10 @@ from ..core.state import fast, intact, state, turn, uncast
 from ..core.surface import refresh
 from ..cut.settings import config, dynamo
 from ..cut.split import give_away
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
-from ..fx.traits import viewed
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
+from ..graph.traits import viewed
 from ..python_state.module_tensors import Parts, roots_of
 from ..python_state.reachable import compared_by_identity
 from ..python_state.side_effects import Effects, Filled
@@ -734,7 +734,7 @@ def make_program(
     nodes = module.graph.output_node().args[0][:count]
     facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]
     if values is not None:
-        from ..fx.concrete import known_shape
+        from ..graph.concrete import known_shape
 
         facts = [(known_shape(shape, values), dtype) for shape, dtype in facts]
     program = Program(joint, makers, facts, backend.fuse)
@@ -823,7 +823,7 @@ class Stepwise:
         """The same for a list, which is emptied: what nobody else has ends with its last reader."""
         from ..autograd.grad_mode import no_grad
         from ..core.handle import make
-        from ..fx.interpreter import Interpreter
+        from ..graph.interpreter import Interpreter
 
         handles = [make(a) if type(a) is not int else a for a in self.laid(arrays)]
         arrays.clear()

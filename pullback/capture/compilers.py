@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..cut import refusals
-from ..fx.graph_module import GraphModule
+from ..graph.graph_module import GraphModule
 
 
 def nop(module: GraphModule, example_inputs=None) -> GraphModule:
@@ -39,7 +39,7 @@ def make_boxed_compiler(compiler: Callable) -> Callable:
 
 def boxed_nop_preserve_node_meta(module: GraphModule, example_inputs=None) -> Callable:
     """A compiler that runs the graph node by node, so that errors name the user's lines."""
-    from ..fx.interpreter import Interpreter
+    from ..graph.interpreter import Interpreter
 
     def run(args):
         return Interpreter(module).boxed_run(args)
@@ -57,7 +57,7 @@ def draw_graph(
     The file is called `fname` with ".dot" in the place of another ending.  With `clear_meta` shapes
     and dtypes are left out.
     """
-    from ..fx.passes.graph_drawer import FxGraphDrawer
+    from ..graph.passes.graph_drawer import FxGraphDrawer
 
     kept = [(node, node.meta) for node in traced.graph.nodes]
     try:

@@ -30,13 +30,13 @@ from ..core.surface import InplaceOverload
 from ..cut.refusals import results
 from ..cut.settings import config
 from ..cut.split import ancestors, is_number
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule, for_users
-from ..fx.make_fx import metadata
-from ..fx.node import Node, map_arg
-from ..fx.passes import eliminate_dead_code
-from ..fx.printer import Trees
-from ..fx.sizes import argument
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule, for_users
+from ..graph.make_fx import metadata
+from ..graph.node import Node, map_arg
+from ..graph.passes import eliminate_dead_code
+from ..graph.printer import Trees
+from ..graph.sizes import argument
 from ..memory.storage_calls import RESIZE, SET, MemoryCall
 from ..pytree import tree_flatten
 from .joint import Joint

@@ -25,9 +25,9 @@ from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor, make
 from ..core.op import OpOverload, overload
 from ..core.tape import place
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node, fetch_attribute, map_arg
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node, fetch_attribute, map_arg
 from ..table.packets import ops
 
 _FACTOR = 64  # beyond bounds that gradients are clipped to

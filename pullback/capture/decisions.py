@@ -19,9 +19,9 @@ from ..array.generator import Generator, default_generator
 from ..core.handle import Tensor, make
 from ..core.stack import bind, tensors_in
 from ..core.state import PASSING, state, tied
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node, map_arg
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node, map_arg
 from ..interp.box import map_tensors
 from ..table.packets import ops
 

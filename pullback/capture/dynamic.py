@@ -20,10 +20,10 @@ from ..array.fake import Fake, contiguous_strides
 from ..array.size import Symbolic, hinted, is_symbolic
 from ..core.handle import Tensor
 from ..cut.settings import dynamo
-from ..fx.concrete import valued
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.sizes import UNBACKED, argument
+from ..graph.concrete import valued
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.sizes import UNBACKED, argument
 from ..symbolic.env import ShapeEnv
 from .joint import Joint
 from .results import Output

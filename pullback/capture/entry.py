@@ -19,10 +19,10 @@ from ..core.state import state
 from ..cut import refusals
 from ..cut.prepare import spell_draws
 from ..cut.settings import compiling, config, next_program
-from ..fx import traceback
-from ..fx.graph_module import GraphModule
-from ..fx.passes import eliminate_dead_code
-from ..fx.tables import normalized
+from ..graph import traceback
+from ..graph.graph_module import GraphModule
+from ..graph.passes import eliminate_dead_code
+from ..graph.tables import normalized
 from ..pytree import tree_flatten
 from .capture import capture
 from .compiled import Backend, Compiled

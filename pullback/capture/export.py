@@ -24,10 +24,10 @@ from ..core.op import overload
 from ..core.tape import Accumulate
 from ..cut import refusals
 from ..cut.settings import config
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
-from ..fx.printer import Trees
-from ..fx.tables import normalized
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
+from ..graph.printer import Trees
+from ..graph.tables import normalized
 from ..pytree import TreeSpec, tree_flatten
 from ..table.packets import ops
 from . import shared_inputs as sharing

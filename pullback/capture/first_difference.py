@@ -18,10 +18,10 @@ from .. import errors
 from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor, make
 from ..core.state import uncast
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.interpreter import Interpreter
-from ..fx.node import Node
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.interpreter import Interpreter
+from ..graph.node import Node
 
 if TYPE_CHECKING:
     from .check import Case
@@ -110,7 +110,7 @@ def _sized(case: Case, module: GraphModule) -> tuple[GraphModule, list[int] | No
     """A graph with numbers for its sizes, and which of its inputs are left."""
     if case.program.symbolic is None:
         return module, None
-    from ..fx.concrete import concrete
+    from ..graph.concrete import concrete
 
     return concrete(module, case.program.values)
 

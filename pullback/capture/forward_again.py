@@ -18,9 +18,9 @@ from ..autograd.engine import _level
 from ..autograd.engine import grad as sweep
 from ..core.handle import Tensor
 from ..core.state import state
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node, map_arg
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node, map_arg
 from ..interp.box import map_tensors
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ..core.handle import Tensor
 from ..core.state import sequence
 from ..core.tape import Accumulate, Node
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
 from .decisions import contents
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Sizes:
 
     def of(self, i: int, t: Tensor) -> Tensor:
         """The fake of an argument."""
-        from ..fx.sizes import symbolic_input
+        from ..graph.sizes import symbolic_input
 
         return symbolic_input(self.env, t, self.sources[i], i, self.wanted[i])
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
-from ..fx.graph import Graph
-from ..fx.node import Node
+from ..graph.graph import Graph
+from ..graph.node import Node
 from . import descriptors as d
 
 __all__ = [

@@ -13,7 +13,7 @@ from ..array.fake import Fake
 from ..core.handle import Tensor
 from ..cut import refusals
 from ..func import functional_call
-from ..fx.graph_module import GraphModule, for_users
+from ..graph.graph_module import GraphModule, for_users
 from .entry import AotFunction, aot_function
 
 

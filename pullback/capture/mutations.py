@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from ..core.op import overload
 from ..core.surface import InplaceOverload
-from ..fx.graph import Graph
-from ..fx.node import Node
-from ..fx.traits import base_name, cost_of, is_tensor, is_write, owner
+from ..graph.graph import Graph
+from ..graph.node import Node
+from ..graph.traits import base_name, cost_of, is_tensor, is_write, owner
 
 _COPY = InplaceOverload(overload("copy"))
 _VIEW_OF = {

@@ -18,9 +18,9 @@ import pullback
 
 from .. import errors
 from ..array import dtype as dt
-from ..cut.settings import config
-from ..fx.node import Node
-from ..fx.traits import viewed
+from ..cut.settings import code_generator, config
+from ..graph.node import Node
+from ..graph.traits import viewed
 from ..table.packets import ops
 from .saved_tensor_hooks import rewritten
 
@@ -32,7 +32,7 @@ _DEFAULTS = {"quant_type": "torch.float8_e5m2", "allowed_dtypes": "torch.bfloat1
 
 def stowing() -> Callable | None:
     """What is to be done with the halves of a graph, by the settings in force; None: nothing."""
-    wanted = pullback._inductor.config.post_grad_fusion_options.get(PASS)
+    wanted = code_generator.post_grad_fusion_options.get(PASS)
     options = None if wanted is None else _read(wanted)
     if options is None and not config.enable_activation_offloading:
         return None

@@ -17,8 +17,8 @@ from ..autograd.function import Opaque
 from ..core.handle import Link, Tensor, make
 from ..core.op import overload
 from ..core.tape import Accumulate, Blind
-from ..fx.node import map_aggregate
-from ..fx.traits import owner
+from ..graph.node import map_aggregate
+from ..graph.traits import owner
 from ..memory.views import Detached, _recording, refresh, unnoticed
 from ..symbolic.number import SymBool, SymFloat, SymInt
 from ..table.packets import ops

@@ -11,9 +11,9 @@ from __future__ import annotations
 import operator
 
 from ..core.op import OpOverload, overload
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node, map_arg
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node, map_arg
 
 # their statistics have no derivative in PyTorch, and are kept as they are
 _STATISTICS = ("native_layer_norm", "native_batch_norm", "_native_batch_norm")

@@ -33,8 +33,8 @@ from ..core.state import fast, sequence, state, uncast
 from ..core.surface import assign, bump, inplace_view, mark_inference, mark_written, replay
 from ..core.tape import Accumulate, Node, freed, modified, port
 from ..cut.split import give_away
-from ..fx.node import map_aggregate
-from ..fx.traits import cost_of, owner
+from ..graph.node import map_aggregate
+from ..graph.traits import cost_of, owner
 from ..memory.storages import owner_of, refuse_held
 from ..memory.views import may_write
 from ..python_state.side_effects import assign as assign_results

@@ -18,10 +18,10 @@ from ..core.state import state
 from ..cut.report import Report
 from ..cut.settings import config
 from ..cut.split import is_number
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
-from ..fx.traits import is_write, viewed
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
+from ..graph.traits import is_write, viewed
 from ..pytree import tree_flatten, tree_unflatten
 
 
@@ -204,7 +204,7 @@ def _behind_uses(graph: Graph, node: Node) -> AbstractContextManager:
 def _inlined(graph: Graph, hook: Callable, inputs: list) -> Any:
     """The nodes of a hook at the end of a graph; what it returns, in terms of them."""
     from ..decomp import Everything
-    from ..fx.make_fx import make_fx
+    from ..graph.make_fx import make_fx
 
     flat, spec = tree_flatten(inputs)
     nodes = [n for n in flat if isinstance(n, Node)]

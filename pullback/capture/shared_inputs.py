@@ -19,7 +19,7 @@ from ..core.handle import Tensor, cell_of, make, one_more
 from ..core.op import overload
 from ..core.state import state
 from ..core.tape import Accumulate
-from ..fx.make_fx import fake_of
+from ..graph.make_fx import fake_of
 from ..memory.views import Detached, _recording, _repeats, refresh, replay
 from .joint import input_edge
 from .results import root_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
 from ..pytree import TreeSpec
 
 

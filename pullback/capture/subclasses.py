@@ -27,7 +27,7 @@ from ..core.handle import Tensor, cell_of, make
 from ..core.state import sequence, state
 from ..core.surface import bump, refresh
 from ..core.tape import Accumulate, Node, port
-from ..fx.node import map_aggregate
+from ..graph.node import map_aggregate
 from ..memory.views import copy_slices, replay
 from ..pytree import register_pytree_node, tree_leaves, tree_map, tree_unflatten
 from ..table.packets import ops

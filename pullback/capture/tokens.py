@@ -13,11 +13,11 @@ from typing import Any
 
 from ..control.effects import new_token_tensor, with_effects
 from ..control.subgraph import HigherOrder, without_effects
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.make_fx import fake_of
-from ..fx.node import Node, map_arg
-from ..fx.traits import has_side_effect
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.make_fx import fake_of
+from ..graph.node import Node, map_arg
+from ..graph.traits import has_side_effect
 from ..table.effects import EffectType, effect_of
 
 

@@ -13,8 +13,8 @@ from ..capture.entry import aot_function
 from ..capture.modules import aot_module
 from ..core.handle import make
 from ..decomp import get_decompositions
-from ..fx.graph_module import GraphModule
-from ..fx.interpreter import Interpreter
+from ..graph.graph_module import GraphModule
+from ..graph.interpreter import Interpreter
 
 _TAKEN_APART = [
     "detach", "gelu_backward", "leaky_relu_backward", "sigmoid_backward", "threshold_backward",
@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
     if name == "default_decompositions":
         return _decompositions()
     if name == "pythonkey_decompose":
-        from ..fx.isolated import decompose
+        from ..graph.isolated import decompose
 
         return decompose
     raise AttributeError(f"pullback.compile.ahead has no attribute '{name}'")

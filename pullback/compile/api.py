@@ -23,7 +23,7 @@ from ..capture.compiled import (
 from ..core.state import state
 from ..cut import refusals
 from ..decomp import Everything
-from ..fx.graph_module import GraphModule
+from ..graph.graph_module import GraphModule
 from .backends import AotAutograd, lookup_backend
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ..array.layout import strides_order
-from ..fx.traits import cost_of
+from ..graph.traits import cost_of
 from ..table.effects import effect_of
 from .builder import Builder, Unsupported, code_of, permute
 from .errors import GraphNotSupported

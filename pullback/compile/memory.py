@@ -24,7 +24,7 @@ from itertools import islice
 
 from ..cut.eager_peak import inside_of
 from ..cut.simulate import Meter, Taken
-from ..fx.graph_module import GraphModule
+from ..graph.graph_module import GraphModule
 from . import blocks, sound
 from .builder import item_size
 from .ir import Call, Ref, Value, contiguous

@@ -23,9 +23,9 @@ import numpy as np
 from ..array.size import Symbolic
 from ..capture.explain import note
 from ..core.handle import Tensor
-from ..fx.concrete import concrete, without_sizes
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node, map_aggregate
+from ..graph.concrete import concrete, without_sizes
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node, map_aggregate
 from ..symbolic.env import ShapeEnv
 from ..symbolic.expr import FUNCTIONS as INTEGERS
 from ..symbolic.expr import Expr

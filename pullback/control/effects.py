@@ -16,8 +16,8 @@ from .. import errors
 from ..core.handle import Tensor, make
 from ..core.op import OpOverload
 from ..core.state import state
-from ..fx.make_fx import fake_of
-from ..fx.traits import has_side_effect
+from ..graph.make_fx import fake_of
+from ..graph.traits import has_side_effect
 from ..interp.trace import Trace
 from ..pytree import tree_map
 from ..table.effects import EffectType, effect_of, get_effect, register_effect

@@ -14,7 +14,7 @@ from ..core.handle import Tensor, is_buffer
 from ..core.op import OpOverload
 from ..core.stack import tensors_in
 from ..core.state import state
-from ..fx.make_fx import fake_of
+from ..graph.make_fx import fake_of
 from ..interp.trace import Trace
 from ..pytree import tree_map
 from .subgraph import HigherOrder, below, inner

@@ -23,13 +23,13 @@ from ..core.op import overload
 from ..core.stack import bind
 from ..core.state import state, tied
 from ..core.surface import current
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.make_fx import Recorder, fake_of
-from ..fx.node import Node
-from ..fx.passes import eliminate_dead_code
-from ..fx.sizes import SizeNodes
-from ..fx.traits import viewed
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.make_fx import Recorder, fake_of
+from ..graph.node import Node
+from ..graph.passes import eliminate_dead_code
+from ..graph.sizes import SizeNodes
+from ..graph.traits import viewed
 from ..interp.box import map_tensors
 from ..interp.trace import Trace, Traced
 from ..interp.vmap import Batched

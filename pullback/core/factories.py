@@ -30,7 +30,7 @@ def added(ov: OpOverload, takes_tensor: bool) -> dict[str, Any]:
         name = frame.f_globals["__name__"]
         if name == _ENGINE and ov.name == "ones_like":
             return {"pin_memory": False, "memory_format": "preserve_format"}  # an implied gradient
-        if not name.startswith(_SURFACE) or name == "pullback.fx.spelled":
+        if not name.startswith(_SURFACE) or name == "pullback.graph.spelled":
             return {}  # a function of this package that uses it
         frame = frame.f_back
     if last is OpOverload.__call__.__code__:

@@ -27,7 +27,7 @@ class Interpreter:
 
     literal = False  # are its graphs to be PyTorch's to the letter?
     takes_again = False  # is a view of what was written taken again when it is first used?
-    spelling = None  # how its graphs show what PyTorch has in another form (`fx/spelling.py`)
+    spelling = None  # how its graphs show what PyTorch has in another form (`graph/spelling.py`)
     copies_views = False  # are views copies, which only show the layout that they would have?
     keeps_apart = False  # refuses writes to windows that overlap?
     adopts = False  # turns tensors from outside into its own when an operator meets them

@@ -287,5 +287,5 @@ def recording() -> bool:
 
 
 def spelled() -> bool:
-    """Is what runs shown in a graph that prints as PyTorch's (`fx/spelling.py`)?"""
+    """Is what runs shown in a graph that prints as PyTorch's (`graph/spelling.py`)?"""
     return state.mode > 0 and state.stack[state.mode].spelling is not None

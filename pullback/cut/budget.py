@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate, product
 
 from .. import errors
-from ..fx.node import Node
-from ..fx.traits import cost_of, nbytes, viewed
+from ..graph.node import Node
+from ..graph.traits import cost_of, nbytes, viewed
 from .flops import flops
 from .min_cut import CutProblem, UnboundedCut, solve
 from .recompute import UNIT, operand_bytes, recompute_problem
@@ -277,7 +277,7 @@ def measured(
 ) -> Phases:
     """What the graphs of a cut take, or its one graph for both passes; with symbolic sizes for
     given ones, else for those of the example."""
-    from ..fx.concrete import sized_for
+    from ..graph.concrete import sized_for
 
     if fused:
         return meter.at_once(sized_for(cut.one, values), cut.fused.tight)

@@ -21,8 +21,8 @@ from ..array.evaluate import run_raw
 from ..array.random import default_generator
 from ..array.size import hinted
 from ..core.handle import Tensor
-from ..fx.node import Node, map_arg
-from ..fx.traits import nbytes, owner
+from ..graph.node import Node, map_arg
+from ..graph.traits import nbytes, owner
 from ..interp.box import map_tensors
 from ..interp.trace import Traced
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
 from .partition import Partition
 from .report import Report, row
 from .split import PartitionError, ancestors, extract, is_number

@@ -10,8 +10,8 @@ import operator
 from math import prod
 from typing import Any
 
-from ..fx.node import Node
-from ..fx.traits import _size, base_name, cost_of, is_tensor
+from ..graph.node import Node
+from ..graph.traits import _size, base_name, cost_of, is_tensor
 
 
 def _shape(node: Any) -> list[int]:

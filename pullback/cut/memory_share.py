@@ -18,8 +18,8 @@ import time
 
 from .. import errors
 from ..core.handle import Tensor
-from ..fx.node import Node, map_arg
-from ..fx.traits import _size
+from ..graph.node import Node, map_arg
+from ..graph.traits import _size
 from ..table.packets import ops
 from .budget import Way, new_memory, priced, repeatable
 from .flops import flops

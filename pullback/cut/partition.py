@@ -17,10 +17,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
-from ..fx.traceback import MEMORY_BUDGET
-from ..fx.traits import viewed
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
+from ..graph.traceback import MEMORY_BUDGET
+from ..graph.traits import viewed
 from . import refusals, simulate
 from .min_cut import UnboundedCut, solve
 from .prepare import prepared, settle_draws, with_states
@@ -231,7 +231,7 @@ def _within(
     fused: GraphModule | None,
 ) -> Partition:
     """The fastest partition whose simulated peak is within a limit."""
-    from ..fx.concrete import sized_for
+    from ..graph.concrete import sized_for
     from . import budget
 
     count = len(joint.fwd_outputs)

@@ -23,11 +23,11 @@ from ..array.random import default_generator
 from ..array.size import is_symbolic
 from ..core.handle import Tensor, make
 from ..core.state import uncast
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
-from ..fx.passes.cse import eliminate_common_subexpressions, repeats
-from ..fx.traits import base_name, cost_of
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
+from ..graph.passes.cse import eliminate_common_subexpressions, repeats
+from ..graph.traits import base_name, cost_of
 from ..table.packets import ops
 from .settings import config
 from .split import is_number, policy
@@ -131,7 +131,7 @@ def _rule(node: Node) -> Callable | None:
 def _after(graph: Graph, node: Node, function: Callable, *inputs: Node) -> Node:
     """The nodes of a function of given nodes, behind another; its result."""
     from ..decomp import Everything
-    from ..fx.make_fx import make_fx
+    from ..graph.make_fx import make_fx
 
     values = [n.meta["val"] for n in inputs]
     traced = make_fx(function, Everything(set()), "fake")(*values).graph
@@ -228,7 +228,7 @@ def _from_state(graph: Graph, node: Node) -> None:
 
 @functools.cache
 def _state_example() -> Tensor:
-    from ..fx.make_fx import fake_of
+    from ..graph.make_fx import fake_of
 
     return fake_of(get_rng_state())
 

@@ -22,8 +22,8 @@ prices: `rules.py` has them. Read `partition.py` next.
 import math
 import operator
 
-from ..fx.node import Node
-from ..fx.traits import base_name, cost_of, is_tensor, nbytes, owner, viewed
+from ..graph.node import Node
+from ..graph.traits import base_name, cost_of, is_tensor, nbytes, owner, viewed
 from .min_cut import CutProblem
 from .rules import UNLIMITED, Rules, distances, far_apart
 from .split import JointGraph, is_number, policy

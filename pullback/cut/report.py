@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
-from ..fx.traits import nbytes
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
+from ..graph.traits import nbytes
 from .flops import flops
 
 

@@ -22,8 +22,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from ..fx.node import Node
-from ..fx.traits import base_name, cost_of, nbytes
+from ..graph.node import Node
+from ..graph.traits import base_name, cost_of, nbytes
 from .settings import config
 
 if TYPE_CHECKING:

@@ -75,7 +75,7 @@ _ACTING = {
     # may a FakeTensorMode have tensors of the device "meta"?  is their address 0, or an error?
     "fake_tensor_allow_meta": (True, _SWITCH),
     "fake_tensor_allow_unsafe_data_ptr_access": (True, _SWITCH),
-    "selective_decompose": (False, _SWITCH),  # take apart only what fx.traceback.annotate names
+    "selective_decompose": (False, _SWITCH),  # take apart only what graph.traceback.annotate names
     "unlift_effect_tokens": (False, _SWITCH),  # do graphs make the tokens of effects themselves?
     # of min cuts: the share of activations that is saved, how values are chosen for it (shares.py),
     "activation_memory_budget": (1.0, _fraction),
@@ -169,3 +169,14 @@ def get_aot_graph_name() -> str:
 
 
 get_graph_being_compiled = get_aot_graph_name
+
+# settings of PyTorch's code generator, kept: one of them acts
+code_generator = Settings(
+    "_inductor.config", "Settings of PyTorch's code generator, kept.",
+    max_autotune=False, max_autotune_gemm=False, coordinate_descent_tuning=False,
+    epilogue_fusion=True, fx_graph_cache=True, force_disable_caches=False, freezing=False,
+    post_grad_fusion_options={},  # one of them acts: capture/offload.py
+    cpp_wrapper=False, debug=False, shape_padding=True, fallback_random=False,
+    triton=Settings("_inductor.config.triton", "Kept.", cudagraphs=False, unique_kernel_names=True),
+    cpp=Settings("_inductor.config.cpp", "Kept.", threads=-1, simdlen=None),
+    trace=Settings("_inductor.config.trace", "Kept.", enabled=False))

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
-from ..fx.traits import nbytes, owner, viewed
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
+from ..graph.traits import nbytes, owner, viewed
 from .eager_peak import INSIDE, inside_of
 from .split import is_number
 

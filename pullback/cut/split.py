@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node, map_arg
-from ..fx.traits import is_write, owner, viewed
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node, map_arg
+from ..graph.traits import is_write, owner, viewed
 from .settings import config
 
 _BACKWARD_TAGS = ("is_backward", "must_be_in_backward")

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core import surface
 from ..core.op import OpOverload, families, no_match, overload_of, registry
-from ..fx.tables import overloads, positional
+from ..graph.tables import overloads, positional
 from .core import APART, CORE, is_core
 
 __all__ = [

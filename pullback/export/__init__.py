@@ -11,7 +11,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..core.facade import Package, elsewhere
+from ..facade import Package, elsewhere
 
 if TYPE_CHECKING:  # for editors and type checkers
     from .archive import load as load

@@ -8,9 +8,9 @@ from ..core.handle import Tensor, make
 from ..core.op import OpOverload
 from ..core.state import state
 from ..core.surface import InplaceOverload, OutOverload
-from ..fx.concrete import concrete
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node, map_arg
+from ..graph.concrete import concrete
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node, map_arg
 from ..interp.box import map_tensors
 from ..nn.parameter import Parameter
 from .graph_signature import InputKind

@@ -18,7 +18,7 @@ from ..array.fake import Fake
 from ..array.size import Symbolic
 from ..capture.joint import Sizes
 from ..core.handle import Tensor, make
-from ..fx.sizes import _strides
+from ..graph.sizes import _strides
 from ..pytree import tree_flatten, tree_is_leaf, tree_map
 from ..symbolic.env import MOST, ShapeEnv, Source
 from ..symbolic.expr import Expr, symbol

@@ -1,6 +1,7 @@
 """Where the nodes of a program come from: modules that were running, functions that were called.
 
-`meta["nn_module_stack"]` and `meta["torch_fn"]`, which `unflatten` and `fx/passes/sources.py` read.
+`meta["nn_module_stack"]` and `meta["torch_fn"]`, which `unflatten` and `graph/passes/sources.py`
+read.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from ..core.handle import Tensor
 from ..core.surface import current
-from ..fx import traceback
+from ..graph import traceback
 from ..nn.module import Module
 from ..overrides import TorchFunctionMode
 from ..pytree import tree_flatten

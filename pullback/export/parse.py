@@ -18,9 +18,9 @@ from ..control import HigherOrder
 from ..control import operators as higher_order
 from ..core.handle import Tensor
 from ..core.op import OpOverload, overload
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
 from ..library.definition import definitions
 from ..pytree import tree_flatten
 from ..symbolic.env import COMPARE, MOST, Guard, Relation, ShapeEnv, Symbol

@@ -23,12 +23,12 @@ from ..array.size import Symbolic
 from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, set_grad_enabled
 from ..capture import shared_inputs as sharing
 from ..core.handle import Tensor
-from ..fx import traceback
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.interpreter import Interpreter
-from ..fx.node import Node, fetch_attribute, map_arg
-from ..fx.printer import Trees
+from ..graph import traceback
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.interpreter import Interpreter
+from ..graph.node import Node, fetch_attribute, map_arg
+from ..graph.printer import Trees
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..nn.traced import TracedModule

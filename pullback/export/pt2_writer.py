@@ -24,9 +24,9 @@ from ..array.size import Symbolic
 from ..control import HigherOrder
 from ..core.handle import Tensor
 from ..core.op import OpOverload
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node, fetch_attribute
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node, fetch_attribute
 from ..pytree import TreeSpec, as_written
 from ..serialization.archive import Writer
 from ..symbolic.env import MOST, Relation

@@ -19,8 +19,8 @@ from ..array.fake import Fake
 from ..array.layout import layout, memory_format
 from ..array.size import Symbolic
 from ..core.handle import Tensor, make
-from ..fx.graph import Graph
-from ..fx.readable import _ABBREVIATIONS
+from ..graph.graph import Graph
+from ..graph.readable import _ABBREVIATIONS
 from ..pytree import TreeSpec, as_read, register_pytree_node
 from ..symbolic.env import COMPARE
 from ..symbolic.number import sym_ite, sym_max, sym_min

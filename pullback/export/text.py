@@ -48,10 +48,10 @@ from ..array.layout import _Named
 from ..control import HigherOrder
 from ..core.handle import Tensor
 from ..core.op import OpOverload
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
-from ..fx.readable import _ABBREVIATIONS
-from ..fx.traits import is_pure
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
+from ..graph.readable import _ABBREVIATIONS
+from ..graph.traits import is_pure
 from ..pytree import TreeSpec, as_written
 from ..symbolic.env import MOST, ShapeEnv
 from ..symbolic.expr import Expr

@@ -24,11 +24,11 @@ from ..core.handle import Tensor, make
 from ..core.hooks import hooks_as_now
 from ..core.state import intact
 from ..core.surface import assign
-from ..fx import traceback
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.interpreter import Interpreter
-from ..fx.node import Node, map_arg
+from ..graph import traceback
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.interpreter import Interpreter
+from ..graph.node import Node, map_arg
 from ..nn.module import Module
 from ..nn.stateless import functional_call
 from ..nn.traced import TracedModule

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, set_grad_enabled
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node, map_arg
-from ..fx.printer import Trees
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node, map_arg
+from ..graph.printer import Trees
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..nn.traced import TracedModule
@@ -152,7 +152,7 @@ class _Root:
         self.graph = graph
 
     def graph_of(self, module: Module) -> Any:
-        from ..fx.interpreter import Interpreter
+        from ..graph.interpreter import Interpreter
 
         return Interpreter(module, graph=self.graph).run
 

@@ -2,7 +2,7 @@
 
 The table has other formulas for these: faster ones, or such that higher derivatives exist at kinks
 as well.  Where a history is recorded through a formula here it gives way to that of the table.
-`fx/spelling.py` says which operators use them.
+`graph/spelling.py` says which operators use them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Trace: record every operator in a graph while running it on example values.
 
-The example may be real or fake.  The recorder is whoever builds the graph (`fx/make_fx.py`); this
-file only knows its three calls: `call`, `pick` and `constant`.
+The example may be real or fake.  The recorder is whoever builds the graph (`graph/make_fx.py`);
+this file only knows its three calls: `call`, `pick` and `constant`.
 """
 
 from __future__ import annotations

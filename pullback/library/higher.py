@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import _C, errors
+from .. import errors
 from ..core.stack import Interpreter
 from ..core.state import state, tied_block
 from ..func.inside import TransformType, kind_of
+from .dispatch_keys import DispatchKey as Key
 
-Key = _C.DispatchKey
 _BELOW = (Key.AutogradCPU, Key.Autograd, Key.CPU, Key.CompositeExplicitAutograd,
           Key.CompositeImplicitAutograd)
 

@@ -9,7 +9,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..core.facade import Shelf
+from ..facade import Shelf
 from . import functional as functional
 from . import init as init
 from . import parameter as parameter

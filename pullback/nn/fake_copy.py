@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.handle import Tensor
-from ..fx.fake_mode import FakeTensorMode
+from ..graph.fake_mode import FakeTensorMode
 from ..overrides import TorchFunctionMode
 
 

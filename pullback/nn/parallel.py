@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from ..absent import getter as _getter
-from ..core.facade import Facade
+from ..facade import Facade
 from .module import Module
 
 # PyTorch has a file for each class

@@ -1,7 +1,7 @@
 """`TracedModule`: a graph that is a module, with the parameters and layers that its nodes refer to.
 
 It is what users know as `fx.GraphModule`, to make one or to derive from it.  The plain graphs that
-this library makes for itself (`fx/graph_module.py`) pass for its instances.
+this library makes for itself (`graph/graph_module.py`) pass for its instances.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core.handle import Tensor
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
 from .module import Module
 from .parameter import Parameter
 

@@ -10,7 +10,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..core.facade import Shelf
+from ..facade import Shelf
 
 if TYPE_CHECKING:  # for editors and type checkers
     from . import lr_scheduler as lr_scheduler

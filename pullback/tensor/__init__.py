@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from types import FunctionType
 
-from ..core import left_out
 from ..core.handle import Tensor
 from ..core.overriding import as_subclass, make_subclass, offer_methods
 from ..core.wrapping import make_wrapper_subclass
 from ..table.catalog import PUBLIC
+from . import absent_methods as left_out
 from . import facts, history, operators, values
 
 # methods that ask nobody: they make tensors, or are what subclasses themselves are made of

@@ -17,7 +17,7 @@ from ..array import dtype as dt
 from ..array.data import make_tensor_data
 from ..array.fake import fake_like
 from ..array.size import Size
-from ..core import dispatching, legacy, surface
+from ..core import dispatching, surface
 from ..core.handle import Box, Tensor, make
 from ..core.overriding import as_subclass, refuse_wrapper
 from ..core.stack import lifted, outlived
@@ -27,6 +27,7 @@ from ..memory.indexing import getitem, setitem
 from ..memory.reading import concrete, shown, up_to_date
 from ..memory.storages import hold_size
 from ..table.packets import ops
+from . import legacy_types as legacy
 
 _ndarray = np.ndarray
 

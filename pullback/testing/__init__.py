@@ -26,6 +26,6 @@ def __getattr__(name: str) -> Any:
         from .file_check import FileCheck
 
         return FileCheck
-    from ..core.facade import elsewhere
+    from ..facade import elsewhere
 
     return elsewhere(__name__, name)

@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
         from ..absent import modules
 
         return modules("utils.mobile_optimizer")
-    from ..core.facade import elsewhere
+    from ..facade import elsewhere
 
     return elsewhere(__name__, name)
 

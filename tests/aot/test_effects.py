@@ -487,7 +487,7 @@ def test_with_effects_by_hand():
 
 
 def test_torchs_paths():
-    from pullback.as_torch import counterpart
+    from pullback.torch.install import counterpart
 
     assert counterpart("torch._higher_order_ops.effects").with_effects is with_effects
     assert counterpart("torch._higher_order_ops.effects")._get_effect is _get_effect

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import pullback as torch
-from pullback.as_torch import counterpart
 from pullback.capture.metadata import run_functionalized_fw_and_collect_metadata
 from pullback.testing.two_tensor import TwoTensor
+from pullback.torch.install import counterpart
 
 RECORDS = json.loads((Path(__file__).parent.parent / "data/collected_metadata.json").read_text())
 

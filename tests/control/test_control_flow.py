@@ -8,11 +8,11 @@ import pytest
 import pullback as torch
 from pullback import func
 from pullback.aot import aot_function
-from pullback.as_torch import counterpart
 from pullback.control import associative_scan, map, out_dtype, scan, while_loop
 from pullback.errors import CompileWarning
 from pullback.fx.make_fx import make_fx
 from pullback.pytree import tree_leaves
+from pullback.torch.install import counterpart
 
 W = torch.tensor([[0.5, -1.0, 0.2], [0.1, 0.3, -0.4], [1.0, 0.7, 0.6]], requires_grad=True)
 

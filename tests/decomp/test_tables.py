@@ -159,7 +159,7 @@ def test_a_decomposition_may_return_its_input():
 
 
 def test_pytorch_paths(without_torch):
-    from pullback.as_torch import install_as_torch
+    from pullback.torch.install import install_as_torch
 
     with install_as_torch():
         import torch as named

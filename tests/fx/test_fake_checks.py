@@ -16,7 +16,7 @@ from pullback.fx.tracer import symbolic_trace
 from pullback.nn.utils.stateless import _reparametrize_module
 from pullback.symbolic import ShapeEnv
 from pullback.symbolic.settings import config as sizes
-from pullback.utils.crossref import (
+from pullback.torch.crossref import (
     CrossRefFakeMode,
     compare_tensor_meta,
     extract_tensor_metadata,

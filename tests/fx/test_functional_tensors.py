@@ -5,12 +5,12 @@ import pytest
 import pullback as pb
 from pullback.aot import aot_function, nop
 from pullback.func import functionalize
-from pullback.func.functional_tensor import (
+from pullback.fx.make_fx import make_fx
+from pullback.torch.functional_tensor import (
     FunctionalTensor,
     FunctionalTensorMode,
     dispatch_functionalize,
 )
-from pullback.fx.make_fx import make_fx
 
 
 def by_switches(f, *args, reapply_views=True):

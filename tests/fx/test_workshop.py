@@ -48,7 +48,7 @@ from pullback.fx.passes.partitioner import (
 from pullback.fx.passes.split_module import split_module
 from pullback.fx.subgraph_rewriter import replace_pattern_with_filters
 from pullback.fx.tracer import ProxyableClassMeta, annotate, is_fx_tracing
-from pullback.nn.fuse import fuse, remove_dropout
+from pullback.torch.fuse import fuse, remove_dropout
 
 
 def two(a, b):

@@ -15,7 +15,7 @@ import pytest
 
 import pullback
 from pullback import errors
-from pullback.as_torch import MOVED, PLACES, Facade
+from pullback.torch.install import MOVED, PLACES, Facade
 from pullback.version import TorchVersion
 
 

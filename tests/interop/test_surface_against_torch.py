@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.amp.autocast_mode import LISTED
-from pullback.core.legacy import NAMES
+from pullback.tensor.legacy_types import NAMES
 
 pytestmark = pytest.mark.torch
 try:

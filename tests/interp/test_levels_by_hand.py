@@ -5,10 +5,10 @@ import pytest
 import pullback as torch
 from pullback import func
 from pullback._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
-from pullback.as_torch import counterpart
 from pullback.autograd.function import Function, _SingleLevelFunction
 from pullback.func import contexts, grad, inside, jvp, linearize, vmap
 from pullback.library.higher import HigherOrderOperator
+from pullback.torch.install import counterpart
 
 
 def test_import_paths():

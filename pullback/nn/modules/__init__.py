@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ...core.facade import Facade
+from ...facade import Facade
 
 # PyTorch's file -> the files of `nn` whose names it offers
 _PLACES = {

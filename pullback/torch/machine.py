@@ -17,47 +17,13 @@ import types
 import warnings
 from collections import OrderedDict
 
-from . import errors
-from .absent import getter
-from .array import device as dev
-from .core.legacy import tensor_types
+from .. import errors
+from ..absent import Facts, always, nothing
+from ..array import device as dev
+from ..facade import OWN
+from ..tensor.legacy_types import tensor_types
 
 __all__ = ["accelerator", "backends", "cpu", "cuda", "distributed", "mps", "mtia", "xpu"]
-
-
-class Facts(types.ModuleType):
-    """A module made of a table; `switches` of it can be set for a while with `flags(...)`."""
-
-    def __init__(self, path: str, doc: str, facts: dict):
-        super().__init__(f"{__package__}.{path}", doc)
-        self.__path__: list[str] = []
-        self.__dict__.update(facts)
-        sys.modules[self.__name__] = self
-        parent, _, tail = self.__name__.rpartition(".")
-        if isinstance(sys.modules.get(parent), Facts):
-            setattr(sys.modules[parent], tail, self)
-
-    def __getattr__(self, name: str):
-        return getter(self.__name__)(name)
-
-    @contextlib.contextmanager
-    def flags(self, *args, **changes):
-        """Other switches for a while."""
-        before = {name: getattr(self, name, None) for name in changes}
-        self.__dict__.update(changes)
-        try:
-            yield
-        finally:
-            self.__dict__.update(before)
-
-
-def always(value):
-    """A function that answers the same to everything."""
-    return lambda *args, **kwargs: value
-
-
-def nothing(*args, **kwargs) -> None:
-    """There is nothing to do."""
 
 
 def _absent(kind: str, name: str):
@@ -208,9 +174,9 @@ class _OldName(type):
 
 def _amp_of(kind: str, fast: str) -> Facts:
     """Mixed precision under its old names, which are those of one device."""
-    from .amp.autocast_mode import autocast, custom_bwd, custom_fwd
-    from .amp.grad_scaler import GradScaler
-    from .array import dtype as dt
+    from ..amp.autocast_mode import autocast, custom_bwd, custom_fwd
+    from ..amp.grad_scaler import GradScaler
+    from ..array import dtype as dt
 
     def old(name: str) -> None:
         warnings.warn(f"`torch.{kind}.amp.{name}(args...)` is deprecated. Please use "
@@ -421,7 +387,7 @@ _APART = {
 for _name, _names in _APART.items():
     _path = _name.split(".")
     for _end in range(1, len(_path)):  # a package that is not in the table
-        if f"{__package__}.distributed.{'.'.join(_path[:_end])}" not in sys.modules:
+        if f"{OWN}.distributed.{'.'.join(_path[:_end])}" not in sys.modules:
             _Alone("distributed." + ".".join(_path[:_end]), "Several processes: not here.", {})
     _Alone(f"distributed.{_name}", "Several processes: not here.",
            {name: _apart(name) for name in _names.split()})

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.handle import Tensor
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node, fetch_attribute
-from ..fx.tracer import symbolic_trace
-from .containers import ParameterList
-from .module import Module
-from .parameter import Parameter
-from .traced import TracedModule
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node, fetch_attribute
+from ..graph.tracer import symbolic_trace
+from ..nn.containers import ParameterList
+from ..nn.module import Module
+from ..nn.parameter import Parameter
+from ..nn.traced import TracedModule
 
 
 class FoldedGraphModule(TracedModule):

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import func
-from . import older
-from .older import FunctionalModule, FunctionalModuleWithBuffers
+from . import make_functional as older
+from .make_functional import FunctionalModule, FunctionalModuleWithBuffers
 
 # first name -> what to use today
 _TODAY = {name: f"torch.func.{name}" for name in (

@@ -173,6 +173,6 @@ class PassManager:
 
 
 def __getattr__(name: str):
-    from ...core.facade import elsewhere
+    from ...facade import elsewhere
 
     return elsewhere(__name__, name)

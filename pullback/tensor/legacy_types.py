@@ -13,8 +13,8 @@ from ..array import dtype as dt
 from ..array.data import make_tensor_data
 from ..array.fake import fake_like
 from ..array.size import Size, Symbolic, is_symbolic
-from .handle import Tensor, make
-from .state import state
+from ..core.handle import Tensor, make
+from ..core.state import state
 
 NAMES = {
     "FloatTensor": dt.float32,

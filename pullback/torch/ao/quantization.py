@@ -6,9 +6,9 @@ models is not provided.
 
 from __future__ import annotations
 
-from .. import errors
-from ..core.handle import Tensor
-from ..nn import Module
+from ... import errors
+from ...core.handle import Tensor
+from ...nn import Module
 
 __all__ = ["DeQuantStub", "QuantStub"]
 
@@ -33,5 +33,5 @@ def __getattr__(name: str):
     if name.startswith("__"):
         raise AttributeError(name)
     raise AttributeError(errors.text(
-        f"ao.quantization.{name} is not provided",
+        f"torch.ao.quantization.{name} is not provided",
         cure="train the model as it is, and quantise it with PyTorch"))

@@ -15,10 +15,10 @@ from ..array.fake import is_fake
 from ..array.layout import suggest_memory_format
 from ..core.handle import Tensor
 from ..errors import MetadataMismatchError
-from ..fx.fake_mode import FakeTensorMode, maybe_get_fake_mode
+from ..graph.fake_mode import FakeTensorMode, maybe_get_fake_mode
 from ..memory.storages import root_of
 from ..pytree import tree_leaves, tree_map
-from ._python_dispatch import TorchDispatchMode
+from ..utils._python_dispatch import TorchDispatchMode
 
 
 def compare_tensor_meta(a: Any, b: Any, check_sizes: bool = True, check_strides: bool = False, *,

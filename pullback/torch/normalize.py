@@ -6,11 +6,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from .graph_module import GraphModule
-from .interpreter import Transformer
-from .node import Node, map_arg
-from .operator_schemas import normalize_function, normalize_module
-from .proxy import Proxy
+from ..graph.graph_module import GraphModule
+from ..graph.interpreter import Transformer
+from ..graph.node import Node, map_arg
+from ..graph.operator_schemas import normalize_function, normalize_module
+from ..graph.proxy import Proxy
 
 _OPERATORS = ("add", "sub", "mul", "floordiv", "mod", "eq", "ne", "lt", "le", "gt", "ge")
 _SPELLED = {"sub": "sub", "floordiv": "floor_divide", "mod": "remainder"}

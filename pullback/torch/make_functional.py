@@ -12,9 +12,9 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor
+from ..nn.module import Module
+from ..nn.stateless import replaced
 from ..table.packets import ops
-from .module import Module
-from .stateless import replaced
 
 __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble",

@@ -12,8 +12,8 @@ from __future__ import annotations
 import contextlib
 from typing import NamedTuple
 
-from . import errors
-from .compiler import (
+from .. import errors
+from ..compiler import (
     allow_in_graph,
     assume_constant_result,
     disable,
@@ -23,9 +23,9 @@ from .compiler import (
     set_stance,
     substitute_in_graph,
 )
-from .core.dispatching import piece
-from .core.handle import Tensor
-from .cut.settings import dynamo as config
+from ..core.dispatching import piece
+from ..core.handle import Tensor
+from ..cut.settings import dynamo as config
 
 __all__ = [
     "allow_in_graph",
@@ -49,13 +49,13 @@ __all__ = [
 ]
 
 
-__path__: list[str] = []  # it has modules below it: `as_torch.py`
+__path__: list[str] = []  # it has modules below it: `install.py`
 
 
 def optimize(backend="native", *, nopython: bool = False, dynamic=None, disable: bool = False,
              **options):
     """A decorator that compiles, under its old name."""
-    from .compile.api import compile
+    from ..compile.api import compile
 
     return compile(None, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
 
@@ -148,13 +148,13 @@ class TransformGetItemToIndex(contextlib.nullcontext):
 
 def __getattr__(name: str):
     if name == "OptimizedModule":
-        from .nn.compiled import OptimizedModule
+        from ..nn.compiled import OptimizedModule
 
         return OptimizedModule
     if name in ("register_backend", "lookup_backend"):
-        from .compile import backends
+        from ..compile import backends
 
         return getattr(backends, name)
-    from .core.facade import elsewhere
+    from ..facade import elsewhere
 
     return elsewhere(__name__, name)

@@ -7,23 +7,23 @@ they switch is switched; nothing else of it exists.
 from __future__ import annotations
 
 import contextlib
-import enum
 import threading
 
-from .array.device import Device as device
-from .array.dtype import DType as dtype
-from .array.generator import Generator
-from .array.size import Size
-from .autograd.grad_mode import _set_grad_enabled, is_grad_enabled, no_grad
-from .core.dispatching import Undispatched as _DisableTorchDispatch
-from .core.handle import Tensor as TensorBase
-from .core.handle import disabled as _disabled_torch_dispatch_impl
-from .core.handle import disabled as _disabled_torch_function_impl
-from .core.overriding import DisableTorchFunction, DisableTorchFunctionSubclass
-from .core.overriding import Enabled as _EnableTorchFunction
-from .core.schema import parse_schema
-from .core.state import state, uncast
-from .errors import LinAlgError as _LinAlgError
+from ..array.device import Device as device
+from ..array.dtype import DType as dtype
+from ..array.generator import Generator
+from ..array.size import Size
+from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, no_grad
+from ..core.dispatching import Undispatched as _DisableTorchDispatch
+from ..core.handle import Tensor as TensorBase
+from ..core.handle import disabled as _disabled_torch_dispatch_impl
+from ..core.handle import disabled as _disabled_torch_function_impl
+from ..core.overriding import DisableTorchFunction, DisableTorchFunctionSubclass
+from ..core.overriding import Enabled as _EnableTorchFunction
+from ..core.schema import parse_schema
+from ..core.state import state, uncast
+from ..errors import LinAlgError as _LinAlgError
+from ..library.dispatch_keys import DispatchKey, DispatchKeySet
 
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
@@ -36,33 +36,6 @@ __all__ = [
 ]  # fmt: skip
 
 __path__: list[str] = []  # `torch._C._functorch` is found by the alias map
-
-DispatchKey = enum.Enum(
-    "DispatchKey",
-    """Undefined CPU CUDA XPU MPS Meta BackendSelect Python Functionalize ADInplaceOrView
-    AutogradOther AutogradFunctionality AutogradCPU AutogradCUDA AutogradXPU Tracer AutocastCPU
-    AutocastCUDA AutocastXPU AutocastMPS FuncTorchBatched PythonTLSSnapshot PythonDispatcher
-    Autograd CompositeImplicitAutograd CompositeExplicitAutograd""",
-    module=__name__,
-)
-
-
-class DispatchKeySet(frozenset):
-    """Some of the steps that PyTorch's dispatcher takes."""
-
-    def __new__(cls, keys: DispatchKey | frozenset = frozenset()):
-        return super().__new__(cls, (keys,) if isinstance(keys, DispatchKey) else keys)
-
-    def __or__(self, other):
-        return DispatchKeySet(super().__or__(other))
-
-    def __sub__(self, other):
-        return DispatchKeySet(super().__sub__(other))
-
-    def has(self, key: DispatchKey) -> bool:
-        """Is the step among them?"""
-        return key in self
-
 
 class _ExcludeDispatchKeyGuard:
     """Skips steps in a block: autocast and recording are those that exist here."""
@@ -125,14 +98,14 @@ class _AutoDispatchBelowAutograd:
 
 def _get_autograd_fallback_mode() -> str:
     """What happens in a sweep through an operator that nobody registered a gradient for."""
-    from .library.fallback import autograd_fallback_mode
+    from ..library.fallback import autograd_fallback_mode
 
     return autograd_fallback_mode()
 
 
 def _set_autograd_fallback_mode(mode: str) -> None:
     """Set that to "warn" or "nothing"."""
-    from .library.fallback import set_autograd_fallback_mode
+    from ..library.fallback import set_autograd_fallback_mode
 
     set_autograd_fallback_mode(mode)
 
@@ -152,21 +125,21 @@ def _log_api_usage_once(event: str) -> None:
 
 def _get_default_device() -> str:
     """Where tensors are made, as a string."""
-    from . import empty
+    from .. import empty
 
     return str(empty(0).device)
 
 
 def __getattr__(name: str):
     if name in _SWEEP:
-        from .autograd import looking
+        from ..autograd import looking
 
         return getattr(looking, name)
     if name in ("_is_fwd_grad_enabled", "_set_fwd_grad_enabled"):
-        from .autograd import forward_ad
+        from ..autograd import forward_ad
 
         return getattr(forward_ad, name)
-    from .core.facade import elsewhere
+    from ..facade import elsewhere
 
     return elsewhere(__name__, name)
 

@@ -13,13 +13,13 @@ import textwrap
 import typing
 from typing import Any, Final
 
-from . import errors
-from .absent import getter
-from .compile.api import compile as _compile
-from .core.handle import Tensor
+from .. import errors
+from ..absent import getter
+from ..compile.api import compile as _compile
+from ..core.handle import Tensor
+from ..nn import Module
+from ..pytree import tree_flatten
 from .futures import Future
-from .nn import Module
-from .pytree import tree_flatten
 
 __all__ = [
     "Error",
@@ -51,7 +51,7 @@ __all__ = [
     "wait",
 ]
 
-__path__: list[str] = []  # it has modules below it: `as_torch.py`
+__path__: list[str] = []  # it has modules below it: `install.py`
 Error = RuntimeError
 _is = isinstance
 _tracing = 0

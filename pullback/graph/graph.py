@@ -18,13 +18,7 @@ from .errors import GraphError, LintError, NodeError
 from .naming import Namespace, is_operator_overload, name_of_target, overload_name
 from .node import Node, fetch_attribute, map_aggregate, map_arg
 from .passes.dce import eliminate_dead_code
-from .printer import (
-    PythonCode,
-    Trees,
-    format_graph,
-    format_table,
-    python_code,
-)
+from .printer import PythonCode, Trees, format_graph, format_table, python_code
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 _NO_DEFAULT = object()

@@ -19,6 +19,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from ...core.facade import elsewhere
+    from ...facade import elsewhere
 
     return elsewhere(__name__, name)

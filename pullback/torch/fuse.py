@@ -6,16 +6,16 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
-from ..fx.node import Node
-from ..fx.tracer import symbolic_trace
-from .conv import Conv1d, Conv2d, Conv3d
-from .dropout import Dropout
-from .linear import Linear
-from .module import Module
-from .normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from .utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.node import Node
+from ..graph.tracer import symbolic_trace
+from ..nn.conv import Conv1d, Conv2d, Conv3d
+from ..nn.dropout import Dropout
+from ..nn.linear import Linear
+from ..nn.module import Module
+from ..nn.normalisation import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from ..nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 _PAIRS = ((Conv1d, BatchNorm1d), (Conv2d, BatchNorm2d), (Conv3d, BatchNorm3d),
           (Linear, BatchNorm1d))

@@ -15,11 +15,11 @@ from typing import Any
 from .. import errors
 from ..core.handle import Tensor
 from ..core.stack import tensors_in
+from ..library.definition import CustomOpDef, FakeImplCtx, definitions
+from ..library.hints import infer_schema
+from ..library.namespaces import definition_of
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.effects import register_effect
-from .definition import CustomOpDef, FakeImplCtx, definitions
-from .hints import infer_schema
-from .namespaces import definition_of
 
 __all__ = ["custom_op", "get_ctx", "impl", "impl_abstract", "impl_backward",
            "impl_save_for_backward"]
@@ -145,7 +145,7 @@ def _differentiable(made: CustomOpDef, function: Callable) -> None:
 
 def get_ctx() -> FakeImplCtx | None:
     """The context of the fake that is running, None if none is."""
-    from . import get_ctx
+    from ..library import get_ctx
 
     return get_ctx()
 

@@ -15,6 +15,6 @@ def show() -> str:
 
 def parallel_info() -> str:
     """How many threads work."""
-    from . import get_num_threads
+    from .. import get_num_threads
 
     return f"threads: {get_num_threads()} of {platform.machine()}\n"

@@ -20,7 +20,7 @@ from .traits import has_side_effect
 
 if TYPE_CHECKING:  # for editors and type checkers
     from ..nn.traced import TracedModule as GraphModule
-    from .subgraph_rewriter import replace_pattern as replace_pattern
+    from .subgraph_rewriter import replace_pattern
 
 __all__ = [
     "CodeGen",
@@ -63,6 +63,6 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    from ..core.facade import elsewhere
+    from ..facade import elsewhere
 
     return elsewhere(__name__, name)

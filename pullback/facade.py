@@ -83,14 +83,22 @@ def elsewhere(module: str, name: str) -> types.ModuleType:
     """
     if not name.startswith("__"):
         own = module.startswith(f"{OWN}.")
-        path = f"torch{module.removeprefix(OWN)}" if own or module == OWN else module
-        aliases = importlib.import_module(f"{OWN}.as_torch")
+        path = ".".join(["torch", *filter(None, [public_path(module)])]) if (
+            own or module == OWN) else module
+        aliases = importlib.import_module(f"{OWN}.torch.install")
         found = aliases.file_of(f"{module}.{name}") if own else None
         if found is not None:
             return found
         if f"{path}.{name}" in aliases.PLACES:
             return aliases.counterpart(f"{path}.{name}")
-    raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    shown = f"{OWN}.{public_path(module)}" if module.startswith(f"{OWN}.") else module
+    raise AttributeError(f"module {shown!r} has no attribute {name!r}")
+
+
+def public_path(module: str) -> str:
+    """The path below `torch` under which users know a module of this package."""
+    path = module.partition(".")[2].removeprefix("torch.")
+    return f"fx{path[5:]}" if path.partition(".")[0] == "graph" else path
 
 
 class Shelf(types.ModuleType):

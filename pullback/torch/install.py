@@ -17,16 +17,16 @@ import importlib.util
 import sys
 import types
 
-from . import errors, version
-from .core.facade import Facade, Package, _held
+from .. import errors, version
+from ..facade import Facade, Package, _held
 
-OWN = __package__
+OWN = __package__.partition(".")[0]
 
 # PyTorch's module -> where its names are here, in the order in which they are looked up (`*`: in
 # every file there).  A path that exists in this package needs no line.  `=`: one module itself.
 PLACES = {
     "torch.torch_version": "version",
-    "torch._custom_ops": "library.older",
+    "torch._custom_ops": "torch.custom_ops",
     "torch._tensor": ".",
     "torch._VF": ".",
     "torch._utils": "utils.flat",
@@ -38,7 +38,7 @@ PLACES = {
     "torch.testing._internal.logging_tensor": "testing.logging_tensor",
     "torch.testing._internal.optests": "testing.user",
     "torch.utils._mode_utils": "utils._python_dispatch",
-    "torch._jit_internal": "jit",
+    "torch._jit_internal": "torch.jit",
     "torch._ops": "library.kinds library.higher .",
     "torch._dispatch": "utils._python_dispatch",
     "torch._dispatch.python": "utils._python_dispatch",
@@ -46,53 +46,53 @@ PLACES = {
     "torch._C._autograd": "autograd.looking autograd.graph",
     "torch._C._functions": "autograd.looking",
     "torch.autograd.gradcheck": "autograd.differences autograd",
-    "torch._dynamo.utils": "_dynamo fx.fake_mode",
+    "torch._dynamo.utils": "torch._dynamo graph.fake_mode",
     "torch._dynamo.exc": "compile.errors",
-    "torch._inductor.decomposition": "_inductor",
+    "torch._inductor.decomposition": "torch._inductor",
     "torch._inductor.compile_fx": "compile.backends",
-    "torch._prims_common": "array.layout utils.crossref",
+    "torch._prims_common": "array.layout torch.crossref",
     "torch._prims": "decomp",
-    "torch._prims.utils": "array.layout utils.crossref",
-    "torch._subclasses.fake_utils": "utils.crossref",
+    "torch._prims.utils": "array.layout torch.crossref",
+    "torch._subclasses.fake_utils": "torch.crossref",
     "torch._dynamo.backends": "compile.backends",
     "torch._dynamo.backends.common": "compile.backends aot",
     "torch._dynamo.backends.registry": "compile.backends",
-    "torch._dynamo.eval_frame": "_dynamo",
-    "torch._dynamo.decorators": "_dynamo",
-    "torch._dynamo._trace_wrapped_higher_order_op": "_dynamo",
-    "torch.jit.annotations": "jit",
+    "torch._dynamo.eval_frame": "torch._dynamo",
+    "torch._dynamo.decorators": "torch._dynamo",
+    "torch._dynamo._trace_wrapped_higher_order_op": "torch._dynamo",
+    "torch.jit.annotations": "torch.jit",
     "torch._logging": "capture.explain",
-    "torch.fx.experimental": "fx",
+    "torch.fx.experimental": "graph",
     "torch.fx.experimental._config": "=symbolic.settings.config",
     "torch.fx.experimental.symbolic_shapes":
         "symbolic symbolic.asking symbolic.guards symbolic.number "
         "symbolic.env errors",
     "torch._dynamo.source": "symbolic.guards",
     "torch.fx.experimental.sym_node": "symbolic.number",
-    "torch.fx.experimental.proxy_tensor": "fx.make_fx fx.isolated fx.sizes",
-    "torch.fx.experimental.optimization": "nn.fuse",
-    "torch.fx.experimental.const_fold": "nn.const_fold",
-    "torch.fx.experimental.normalize": "fx.normalize",
-    "torch.fx.experimental.rewriter": "fx.tracer",
-    "torch.fx.passes.split_utils": "fx.passes.split_module",
-    "torch.fx.passes.infra": "fx.passes.infra",
-    "torch.fx.passes.infra.pass_base": "fx.passes.infra",
-    "torch.fx.passes.infra.pass_manager": "fx.passes.infra",
-    "torch.fx.passes.infra.partitioner": "fx.passes.partitioner",
-    "torch.fx.passes.operator_support": "fx.passes.partitioner",
-    "torch.fx.passes.utils.fuser_utils": "fx.passes.partitioner",
-    "torch.fx.passes.utils": "fx.passes.partitioner fx.passes.matcher",
-    "torch.fx.passes.utils.common": "fx.passes.matcher",
-    "torch.fx.passes.utils.matcher_utils": "fx.passes.matcher",
-    "torch.fx.passes.utils.source_matcher_utils": "fx.passes.sources",
-    "torch.fx.passes.utils.matcher_with_name_node_map_utils": "fx.passes.matcher",
-    "torch.fx.passes.tools_common": "fx.passes.order fx.passes.partitioner",
-    "torch.fx.passes.dialect": "fx.passes",
-    "torch.fx.passes.dialect.common": "fx.passes",
-    "torch.fx.passes.dialect.common.cse_pass": "fx.passes.order",
-    "torch.fx.annotate": "fx.tracer",
+    "torch.fx.experimental.proxy_tensor": "graph.make_fx graph.isolated graph.sizes",
+    "torch.fx.experimental.optimization": "torch.fuse",
+    "torch.fx.experimental.const_fold": "torch.const_fold",
+    "torch.fx.experimental.normalize": "torch.normalize",
+    "torch.fx.experimental.rewriter": "graph.tracer",
+    "torch.fx.passes.split_utils": "graph.passes.split_module",
+    "torch.fx.passes.infra": "graph.passes.infra",
+    "torch.fx.passes.infra.pass_base": "graph.passes.infra",
+    "torch.fx.passes.infra.pass_manager": "graph.passes.infra",
+    "torch.fx.passes.infra.partitioner": "graph.passes.partitioner",
+    "torch.fx.passes.operator_support": "graph.passes.partitioner",
+    "torch.fx.passes.utils.fuser_utils": "graph.passes.partitioner",
+    "torch.fx.passes.utils": "graph.passes.partitioner graph.passes.matcher",
+    "torch.fx.passes.utils.common": "graph.passes.matcher",
+    "torch.fx.passes.utils.matcher_utils": "graph.passes.matcher",
+    "torch.fx.passes.utils.source_matcher_utils": "graph.passes.sources",
+    "torch.fx.passes.utils.matcher_with_name_node_map_utils": "graph.passes.matcher",
+    "torch.fx.passes.tools_common": "graph.passes.order graph.passes.partitioner",
+    "torch.fx.passes.dialect": "graph.passes",
+    "torch.fx.passes.dialect.common": "graph.passes",
+    "torch.fx.passes.dialect.common.cse_pass": "graph.passes.order",
+    "torch.fx.annotate": "graph.tracer",
     "torch.fx._lazy_graph_module": "nn.traced",
-    "torch.fx._symbolic_trace": "fx.tracer fx",
+    "torch.fx._symbolic_trace": "graph.tracer graph",
     "torch._higher_order_ops": "control",
     "torch._higher_order_ops.effects": "control.effects table.effects",
     "torch._library": "library",
@@ -109,11 +109,11 @@ PLACES = {
     "functorch.experimental.control_flow": "control control.loops",
     "torch._decomp": "decomp",
     "torch._decomp.decompositions": "decomp",
-    "torch._subclasses": "fx.fake_mode utils.crossref",
-    "torch._subclasses.fake_tensor": "fx.fake_mode nn.fake_copy utils.crossref",
-    "torch._guards": "fx.fake_mode",
-    "torch._subclasses.functional_tensor": "func.functional_tensor",
-    "torch.fx.proxy": "fx.proxy fx.errors fx",
+    "torch._subclasses": "graph.fake_mode torch.crossref",
+    "torch._subclasses.fake_tensor": "graph.fake_mode nn.fake_copy torch.crossref",
+    "torch._guards": "graph.fake_mode",
+    "torch._subclasses.functional_tensor": "torch.functional_tensor",
+    "torch.fx.proxy": "graph.proxy graph.errors graph",
     "torch._refs": "decomp .",
     "torch._refs.nn": "nn",
     "torch._refs.nn.functional": "nn.functional decomp",
@@ -138,9 +138,9 @@ PLACES = {
     "torch._functorch._aot_autograd.utils": "aot",
     "torch._functorch._aot_autograd.logging_utils": "aot",
     "torch._functorch._aot_autograd.subclass_parametrization": "nn.utils.unwrapping",
-    "torch._functorch.compile_utils": "fx.passes.cse cut.split cut.extraction fx.minifier",
-    "torch._functorch.fx_minifier": "fx.minifier",
-    "torch._functorch.compilers": "aot compile.ahead fx.make_fx cut.partition",
+    "torch._functorch.compile_utils": "graph.passes.cse cut.split cut.extraction graph.minifier",
+    "torch._functorch.fx_minifier": "graph.minifier",
+    "torch._functorch.compilers": "aot compile.ahead graph.make_fx cut.partition",
     "torch._functorch.config": "=aot.config",
     "torch._functorch.partitioners": "cut.partition cut.extraction aot",
     "torch._functorch.vmap": "func.vmap func",
@@ -150,11 +150,11 @@ PLACES = {
     "torch._functorch.utils": "func.contexts",
     "torch._C._functorch": "func.inside",
     "torch._C._nn": "nn.functional nn.utils.rnn",
-    "torch._functorch.deprecated": "nn.functorch",
-    "torch._functorch.make_functional": "nn.older",
+    "torch._functorch.deprecated": "torch.functorch",
+    "torch._functorch.make_functional": "torch.make_functional",
     "torch._functorch.functional_call": "func",
-    "functorch": "nn.functorch fx.make_fx",
-    "functorch.compile": "aot cut.partition compile.ahead decomp fx.make_fx fx.minifier",
+    "functorch": "torch.functorch graph.make_fx",
+    "functorch.compile": "aot cut.partition compile.ahead decomp graph.make_fx graph.minifier",
     "functorch.experimental": "func func.vmap",
 }
 NAMES = ("torch", "functorch")
@@ -200,26 +200,47 @@ def counterpart(name: str) -> types.ModuleType | None:
     return None
 
 
-# Files that have moved and that documents or pickles of earlier versions name: where they are now
+# PyTorch's paths, and those that pickles of earlier versions name, whose files are elsewhere here
 MOVED = {
-    "aot.partition": "cut.partition", "aot.extraction": "cut.extraction",
-    "aot.export": "capture.export", "core.device": "array.device", "core.dtype": "array.dtype",
-    "core.effects": "table.effects", "core.fake": "array.fake", "core.generator": "array.generator",
-    "core.layout": "array.layout", "core.pytree": "pytree", "core.sending": "memory.sending",
-    "core.size": "array.size",
+    "__config__": "torch.build", "_C": "torch._C",
+    "_dynamo": "torch._dynamo", "_inductor": "torch._inductor", "ao": "torch.ao", "fx": "graph",
+    "futures": "torch.futures", "jit": "torch.jit", "onnx": "torch.onnx",
+    "as_torch": "torch.install", "aot.partition": "cut.partition",
+    "aot.extraction": "cut.extraction", "aot.export": "capture.export",
+    "core.device": "array.device", "core.dtype": "array.dtype", "core.effects": "table.effects",
+    "core.fake": "array.fake", "core.generator": "array.generator", "core.layout": "array.layout",
+    "core.legacy": "tensor.legacy_types", "core.pytree": "pytree",
+    "core.sending": "memory.sending", "core.size": "array.size",
+    "func.functional_tensor": "torch.functional_tensor", "fx.normalize": "torch.normalize",
+    "library.older": "torch.custom_ops", "machine": "torch.machine",
+    "nn.const_fold": "torch.const_fold", "nn.fuse": "torch.fuse", "nn.older":
+    "torch.make_functional", "nn.functorch": "torch.functorch", "utils.crossref": "torch.crossref",
 }
+
+
+def moved(path: str) -> str | None:
+    """Where the file of a path is now, None if it has not moved."""
+    head, tail = path, ""
+    while head:
+        if head in MOVED:
+            return MOVED[head] + tail
+        head, dot, last = head.rpartition(".")
+        tail = f"{dot}{last}{tail}"
+    return None
 
 
 def spec_below(fullname: str) -> importlib.machinery.ModuleSpec | None:
     """How to import a path of PyTorch's below this package: `pullback._functorch.config`."""
-    now = MOVED.get(fullname.removeprefix(f"{OWN}."))
-    if now is not None:
-        module = importlib.import_module(f"{OWN}.{now}")
-        return importlib.machinery.ModuleSpec(fullname, _Loader(module))
-    name = f"torch{fullname.removeprefix(OWN)}"
-    if name not in PLACES:
+    path = fullname.removeprefix(f"{OWN}.")
+    if f"torch.{path}" in PLACES:
+        module = counterpart(f"torch.{path}")
+        return importlib.machinery.ModuleSpec(fullname, _Loader(module), is_package=True)
+    now = moved(path)
+    module = file_of(f"{OWN}.{now}") if now is not None else None
+    if module is None:
         return None
-    return importlib.machinery.ModuleSpec(fullname, _Loader(counterpart(name)), is_package=True)
+    return importlib.machinery.ModuleSpec(
+        fullname, _Loader(module), is_package=hasattr(module, "__path__"))
 
 
 def renamed(fullname: str, path: object) -> importlib.machinery.ModuleSpec | None:

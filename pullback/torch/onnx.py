@@ -10,8 +10,8 @@ import sys
 import types
 from collections.abc import Callable
 
-from . import errors
-from .absent import getter as _getter
+from .. import errors
+from ..absent import getter as _getter
 
 __all__ = [
     "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "export", "is_in_onnx_export",
