@@ -84,6 +84,7 @@ def sweep(
 
     Returns the gradients captured at the targets.
     """
+    task = state.task
     pending: dict = {}  # node -> gradient of its output, a list of them where it has several
     heap: list = []  # nodes with a gradient, but for the newest
     leaves: dict = {}  # where gradients end; they come last, whatever their number
@@ -96,17 +97,17 @@ def sweep(
     if targets is not None:
         wanted = reaching([*leaves, *pending], {node for node, _ in targets})
         if wanted is not None:
-            state.task.wanted = wanted
+            task.wanted = wanted
     watch, blanks = WATCH, False
     if watch is None and state.mode:
         watch = state.stack[state.mode].pull
     add = _accumulate_locked if threads_running() else accumulate
-    seen = fast["DISPATCHES"] and not state.mode and any(map(shown, seeds))
-    if seen:
-        from .seen import pull
+    dispatched = fast["DISPATCHES"] and not state.mode and any(map(shown, seeds))
+    if dispatched:
+        from .dispatched_sweep import pull
 
-        watch, add = watch or pull, _accumulate_seen
-    due = _last_steps(list(pending), wanted) if seen or fast["LEAFHOOKS"] else None
+        watch, add = watch or pull, _accumulate_dispatched
+    due = _last_steps(list(pending), wanted) if dispatched or fast["LEAFHOOKS"] else None
     while True:
         node, newest = newest, None
         if heap and (node is None or -heap[0][0] > node.seq):
@@ -116,6 +117,7 @@ def sweep(
             node = found
         elif node is None:
             break
+        task.node = node
         grads = pending.pop(node)
         if node.outputs == 1:
             grads = [grads]
@@ -178,6 +180,7 @@ def sweep(
                     _arrive(leaf, [leaves.pop(leaf)], targets, captured, into_leaves, create)
     for node in list(leaves):
         if targets is None and into_leaves and node.hooks is None:
+            task.node = node
             add(node, [leaves.pop(node)], create)
         else:
             _arrive(node, [leaves.pop(node)], targets, captured, into_leaves, create)
@@ -186,6 +189,7 @@ def sweep(
 
 def _arrive(node, grads: list, targets, captured: dict, into_leaves: bool, create: bool) -> None:
     """The whole gradient of a leaf is there."""
+    state.task.node = node
     hooks = node.hooks
     if hooks is not None:
         run_tensor_hooks(node, grads)
@@ -195,13 +199,13 @@ def _arrive(node, grads: list, targets, captured: dict, into_leaves: bool, creat
         return
     add = _accumulate_locked if threads_running() else accumulate
     if fast["DISPATCHES"] and shown(grads[0]):
-        add = _accumulate_seen
+        add = _accumulate_dispatched
     if hooks is None:
         add(node, grads, create)
         return
     if "pre" in hooks:
         run_pre_hooks(node, grads)
-    if "post" not in hooks or add is _accumulate_seen:
+    if "post" not in hooks or add is _accumulate_dispatched:
         add(node, list(grads), create)
     else:
         grads = _begin(node, grads, create)
@@ -329,9 +333,9 @@ def _accumulate_locked(node: Accumulate, grads: list, create: bool) -> None:
         run_accumulated_hooks(leaf)
 
 
-def _accumulate_seen(node: Accumulate, grads: list, create: bool) -> None:
+def _accumulate_dispatched(node: Accumulate, grads: list, create: bool) -> None:
     """The same by operators, where somebody looks at them."""
-    from .seen import accumulate
+    from .dispatched_sweep import accumulate
 
     accumulate(node, grads, create)
 
@@ -375,19 +379,23 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
         run_accumulated_hooks(leaf)
 
 
-class _sweeping:
-    """A sweep, and the tape's state during it: recording only if the gradients are to be
-    differentiated.
+class GraphTask:
+    """A sweep that runs, for whoever asks about it, and the tape's state during it: recording
+    only if the gradients are to be differentiated.
     """
 
     reached = callbacks = wanted = parent = number = saved = None
+    node = None  # whose formula or hooks run
     depth = 0
 
     def __init__(
-        self, level: int, create: bool, roots: list, into_leaves: bool = True, keep: bool = True
+        self, level: int, create: bool, roots: list, targets: dict | None, into_leaves: bool,
+        keep: bool,
     ):
         self.level, self.create, self.roots = level, create, roots
-        self.into_leaves = into_leaves
+        self.targets = targets  # of (node, output): whose gradients are wanted, None for all leaves
+        self.gives = not into_leaves  # are they returned, as by `grad()`?
+        self.into_leaves = into_leaves and targets is None
         self.keep = keep  # may there be another sweep through the same nodes?
 
     def __enter__(self):
@@ -450,8 +458,7 @@ def run(
     create: bool,
 ) -> dict:
     """A sweep at a level."""
-    whole = into_leaves and targets is None
-    task, parent = _sweeping(level, create, roots, whole, keep), state.task
+    task, parent = GraphTask(level, create, roots, targets, into_leaves, keep), state.task
     if parent is not None and parent.depth % _THREAD_EVERY == _THREAD_EVERY - 1:
         from .deep import elsewhere
 

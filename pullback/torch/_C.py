@@ -132,9 +132,9 @@ def _get_default_device() -> str:
 
 def __getattr__(name: str):
     if name in _SWEEP:
-        from ..autograd import looking
+        from ..autograd import running_sweep
 
-        return getattr(looking, name)
+        return getattr(running_sweep, name)
     if name in ("_is_fwd_grad_enabled", "_set_fwd_grad_enabled"):
         from ..autograd import forward_ad
 

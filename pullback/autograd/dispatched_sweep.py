@@ -1,4 +1,4 @@
-"""Sweeps that somebody looks at: what the engine does by itself happens by operators.
+"""Sweeps under a dispatch mode or on wrappers: what the engine does itself becomes operators.
 
 PyTorch's engine detaches saved results when it uses them, and hands gradients to leaves by
 `detach`, `copy_` or `add_`.  Ours does so only where a dispatch mode is on, or gradients are of a

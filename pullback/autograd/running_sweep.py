@@ -1,12 +1,11 @@
 """What hooks and custom backwards may ask about the sweep that runs around them.
 
-PyTorch keeps these questions in `torch._C`; `_C.py` leads there.  A sweep writes nothing down for
-them: they read the frame of the sweep itself.  Read next: `engine.py`.
+PyTorch keeps these questions in `torch._C`; `_C.py` leads there.  The sweep is an object, the
+thread's `state.task`, which is asked.  Read next: `GraphTask` in `engine.py`.
 """
 
 from __future__ import annotations
 
-import sys
 from heapq import heappop, heappush
 
 from .. import errors
@@ -20,17 +19,6 @@ from .function import Function
 
 __all__ = ["AccumulateGrad", "DelayedError", "SavedTensor", "UndefinedGrad"]
 
-_STEPS = (engine.sweep.__code__, engine._arrive.__code__, engine.accumulate.__code__,
-          engine._accumulate_seen.__code__, engine._accumulate_locked.__code__)
-
-
-def _frame(*codes):
-    """The innermost frame that runs one of these functions, None if there is none."""
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_code not in codes:
-        frame = frame.f_back
-    return frame
-
 
 def _running(name: str):
     """The sweep that runs in this thread; refused where none does."""
@@ -43,8 +31,7 @@ def _running(name: str):
 
 def _current_autograd_node() -> Node | None:
     """The node whose formula or hooks run."""
-    frame = None if state.task is None else _frame(*_STEPS)
-    return None if frame is None else frame.f_locals.get("node")
+    return None if state.task is None else state.task.node
 
 
 def _current_graph_task_id() -> int:
@@ -69,10 +56,7 @@ def _will_engine_execute_node(node: Node) -> bool:
             f"_will_engine_execute_node() expects an grad_fn, but got {type(node).__name__} "
             f"({errors.user_line()})")
     task = _running("_will_engine_execute_node")
-    frame = _frame(engine.sweep.__code__)
-    run = {} if frame is None else frame.f_locals
-    if isinstance(node, AccumulateGrad) and not run.get("into_leaves", True) and (
-            (node, 0) in (run.get("targets") or ())):
+    if isinstance(node, AccumulateGrad) and task.gives and (node, 0) in task.targets:
         raise errors.RefusedValue(errors.text(
             "_will_engine_execute_node() was asked about a leaf, but we are currently running "
             f"autograd.grad(), which gives its gradient away ({errors.user_line()})",
