@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .engine import backward, grad
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .gradients import backward, grad
 
 if TYPE_CHECKING:  # for editors and type checkers
     from . import anomaly_mode as anomaly_mode

@@ -17,9 +17,9 @@ from ..core.surface import current
 from ..interp.vmap import Vmap
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
-from .engine import grad
 from .forward_ad import DualLevel
 from .grad_mode import enable_grad, no_grad
+from .gradients import grad
 
 
 class GradcheckError(RuntimeError):

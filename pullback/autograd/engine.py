@@ -2,7 +2,7 @@
 
 Nodes are numbered in order of creation and edges lead to older nodes, so taking the newest
 pending node first is a topological order: no dependency counts, no recursion, any depth. Read
-next: `grad_mode.py`, `../core/tape.py`.
+next: `gradients.py` (what users call), `grad_mode.py`, `../core/tape.py`.
 """
 
 from __future__ import annotations
@@ -11,26 +11,19 @@ import itertools
 import operator
 import sys
 import threading
-import warnings
 from _thread import _count as threads_running
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 import numpy as np
 
-from .. import errors
-from ..array import dtype as dt
 from ..array.layout import copied_like
-from ..core.dispatching import looked_at, shown
+from ..core.dispatching import shown
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.hooks import run_accumulated_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks
-from ..core.overriding import offer_functions
 from ..core.project import project
-from ..core.stack import outlived
 from ..core.state import ALONE, fast, off, renewed, state
 from ..core.surface import bump, refresh
-from ..core.tape import Accumulate, Blind, Node, Origin, Port, level_own, port
-from ..interp.vmap import Vmap
+from ..core.tape import Accumulate, Origin, Port
 from ..table.packets import ops
 
 _ndarray = np.ndarray
@@ -48,8 +41,9 @@ def node_of(edge):
     return edge.node if type(edge) is Port else edge
 
 
-def reaching(roots: list, targets: set) -> set | None:
-    """The nodes from which one of the targets can be reached; None where all of them are."""
+def reaching(roots: list, targets: dict) -> set | None:
+    """The nodes from which a target's can be reached; None where all of them are."""
+    targets = {node for node, _ in targets}
     seen, todo = set(roots), list(roots)
     ends = set()
     while todo:
@@ -80,73 +74,38 @@ task_numbers = itertools.count()  # of sweeps that are asked for theirs
 def sweep(
     roots: list, seeds: list, targets: dict | None, keep: bool, into_leaves: bool, create: bool
 ) -> dict:
-    """Run the graph backwards; `targets` maps wanted edges' (node, output) to nothing yet.
-
-    Returns the gradients captured at the targets.
-    """
+    """Run the graph backwards; gradients that arrive at `targets`, (node, output), are returned."""
     task = state.task
     pending: dict = {}  # node -> gradient of its output, a list of them where it has several
     heap: list = []  # nodes with a gradient, but for the newest
     leaves: dict = {}  # where gradients end; they come last, whatever their number
+    captured: dict = {}
     plus = _adder(not create and not fast["ACTIVE"])
-    newest = None
+    newest, blanks = None, False
     for edge, seed in zip(roots, seeds):
         newest = _send(pending, heap, leaves, plus, newest, edge, seed)
-    captured: dict = {}
-    wanted = None
-    if targets is not None:
-        wanted = reaching([*leaves, *pending], {node for node, _ in targets})
-        if wanted is not None:
-            task.wanted = wanted
-    watch, blanks = WATCH, False
-    if watch is None and state.mode:
-        watch = state.stack[state.mode].pull
-    add = _accumulate_locked if threads_running() else accumulate
-    dispatched = fast["DISPATCHES"] and not state.mode and any(map(shown, seeds))
-    if dispatched:
-        from .dispatched_sweep import pull
-
-        watch, add = watch or pull, _accumulate_dispatched
-    due = _last_steps(list(pending), wanted) if dispatched or fast["LEAFHOOKS"] else None
-    while True:
-        node, newest = newest, None
-        if heap and (node is None or -heap[0][0] > node.seq):
-            found = heappop(heap)[1]
-            if node is not None:
-                heappush(heap, (-node.seq, node))
-            node = found
-        elif node is None:
-            break
-        task.node = node
+    wanted = task.wanted = None if targets is None else reaching([*leaves, *pending], targets)
+    watch, due = _watched(seeds, pending, wanted)
+    while heap or newest is not None:
+        node = newest
+        if node is None or heap and -heap[0][0] > node.seq:
+            node = heappop(heap)[1]
+            if newest is not None:
+                heappush(heap, (-newest.seq, newest))
+        task.node, newest = node, None
         grads = pending.pop(node)
         if node.outputs == 1:
             grads = [grads]
         edges = node.edges
         if wanted is not None or targets is not None and not edges:
-            if wanted is not None:
-                if node not in wanted:
-                    continue
-                edges = tuple(
-                    [e if e is not None and node_of(e) in wanted else None for e in edges]
-                )
-            ends = node.hooks is not None and all(e is None for e in edges)
-            if ends:  # `backward(inputs=)` runs such a node, too; `grad()` reads what arrives
-                (run_hooks if into_leaves else run_tensor_hooks)(node, grads)
-            for number, g in enumerate(grads):
-                if (node, number) in targets:
-                    captured[node, number] = g
-            if ends:
+            edges = _at_target(node, grads, wanted, targets, captured, into_leaves)
+            if edges is None:
                 continue
         if node.hooks is not None:
             run_hooks(node, grads)
-        if None not in edges:
-            if not edges:
-                continue
-            needs = (True,) * len(edges)
-        else:
-            needs = [e is not None for e in edges]
-            if True not in needs:
-                continue
+        needs = [e is not None for e in edges] if None in edges else (True,) * len(edges)
+        if True not in needs:
+            continue
         if blanks and all(g is None for g in grads):
             results = node.undefined(grads, needs)
         else:
@@ -155,36 +114,68 @@ def sweep(
             results = run_post_hooks(node, results, grads)
         for edge, g, meta in zip(edges, results, node.metas):
             if g is None or edge is None:
-                if edge is not None and edge.__class__ is not Accumulate:
-                    blanks = True
-                    _undefined(pending, heap, edge)
+                blanks = _undefined(pending, heap, edge) or blanks
                 continue
             data = g._data
             if data.shape != meta[0] or data.dtype is not meta[1]:
                 g = project(g, meta[0], meta[1], node, edges.index(edge))
-            kind = edge.__class__
-            if kind is Accumulate:
-                have = leaves.get(edge)
-                leaves[edge] = g if have is None else plus(have, g, edge)
-            elif newest is None and kind is not Port and edge not in pending:
-                pending[edge] = g
+            if newest is None and edge.__class__ not in _ENDS and edge not in pending:
+                pending[edge] = g  # most often: what made the only argument
                 newest = edge
             else:
                 newest = _send(pending, heap, leaves, plus, newest, edge, g)
-        results = g = data = have = None  # a leaf may take over a gradient that nobody else holds
+        results = g = data = None  # a leaf may take over a gradient that nobody else holds
         if not keep and node.saved:
             node.release()
         if due is not None and node in due:
-            for leaf in due[node]:
-                if leaf in leaves:
-                    _arrive(leaf, [leaves.pop(leaf)], targets, captured, into_leaves, create)
-    for node in list(leaves):
-        if targets is None and into_leaves and node.hooks is None:
-            task.node = node
-            add(node, [leaves.pop(node)], create)
-        else:
-            _arrive(node, [leaves.pop(node)], targets, captured, into_leaves, create)
+            _arrive_all(due[node], leaves, targets, captured, into_leaves, create)
+    _arrive_all(list(leaves), leaves, targets, captured, into_leaves, create)
     return captured
+
+
+_ENDS = (Accumulate, Port)  # edges that are not the node that they lead to
+
+
+def _watched(seeds: list, pending: dict, wanted: set | None) -> tuple:
+    """(Who runs nodes where somebody looks at them, node -> leaves that are complete after it)."""
+    watch = WATCH
+    if watch is None and state.mode:
+        watch = state.stack[state.mode].pull
+    dispatched = fast["DISPATCHES"] and not state.mode and any(map(shown, seeds))
+    if dispatched:
+        from .dispatched_sweep import pull
+
+        watch = watch or pull
+    due = _last_steps(list(pending), wanted) if dispatched or fast["LEAFHOOKS"] else None
+    return watch, due
+
+
+def _at_target(
+    node, grads: list, wanted: set | None, targets: dict, captured: dict, into_leaves: bool
+) -> tuple | None:
+    """Keep gradients that are wanted; the edges to go on along, None where there is no more to do.
+    """
+    edges = node.edges
+    if wanted is not None:
+        if node not in wanted:
+            return None
+        edges = tuple([e if e is not None and node_of(e) in wanted else None for e in edges])
+    ends = node.hooks is not None and all(e is None for e in edges)
+    if ends:  # `backward(inputs=)` runs such a node, too; `grad()` reads what arrives
+        (run_hooks if into_leaves else run_tensor_hooks)(node, grads)
+    for number, g in enumerate(grads):
+        if (node, number) in targets:
+            captured[node, number] = g
+    return None if ends else edges
+
+
+def _arrive_all(
+    nodes: list, leaves: dict, targets, captured: dict, into_leaves: bool, create: bool
+) -> None:
+    """Gradients of leaves are complete."""
+    for node in nodes:
+        if node in leaves:
+            _arrive(node, [leaves.pop(node)], targets, captured, into_leaves, create)
 
 
 def _arrive(node, grads: list, targets, captured: dict, into_leaves: bool, create: bool) -> None:
@@ -282,15 +273,18 @@ def _send(pending: dict, heap: list, leaves: dict, plus, newest, edge, g: Tensor
     return node
 
 
-def _undefined(pending: dict, heap: list, edge) -> None:
+def _undefined(pending: dict, heap: list, edge) -> bool:
     """A formula has no gradient for an input: what made it runs all the same, with None.
 
     Custom functions are told (and may take it for zeros), other nodes pass it on.
     """
+    if edge is None or edge.__class__ is Accumulate:
+        return False
     node = node_of(edge)
     if node.edges and node not in pending:
         pending[node] = None if node.outputs == 1 else [None] * node.outputs
         heappush(heap, (-node.seq, node))
+    return True
 
 
 def _adder(raw: bool):
@@ -473,349 +467,3 @@ def run(
         task.interrupted()
         raise
     return captured
-
-
-def seeds_for(outputs: list, gradients, what: str) -> list:
-    """The gradients that start a sweep, checked."""
-    if gradients is None or isinstance(gradients, Tensor):
-        gradients = (
-            [gradients] if len(outputs) == 1 or gradients is not None else [None] * len(outputs)
-        )
-    gradients = list(gradients)
-    if len(gradients) != len(outputs):
-        raise errors.GradientShapeError(
-            f"got {len(outputs)} tensors and {len(gradients)} gradients"
-        )
-    seeds = []
-    for out, g in zip(outputs, gradients):
-        if out.__class__ is GradientEdge:
-            out = _stand_in(out)
-            if out is None:
-                seeds.append(_given(g))
-                continue
-        elif out._edge is None:
-            edge_of(out)
-        if g is None:
-            if out.numel() != 1:
-                raise errors.GradientShapeError(
-                    errors.text(
-                        "grad can be implicitly created only for scalar outputs "
-                        f"({errors.user_line(2)})",
-                        f"the output has shape {list(out.shape)}",
-                        f"reduce it first, for instance out.sum().{what}(), or give the gradient",
-                    )
-                )
-            if out.dtype.is_complex:
-                raise errors.GradientShapeError(
-                    "grad can be implicitly created only for real scalar outputs but got "
-                    f"{out.dtype} "
-                    f"({errors.user_line(2)})"
-                )
-            g = _unit(out)
-        elif tuple(g.shape) != tuple(out.shape):
-            raise errors.GradientShapeError(
-                errors.text(
-                    f"Mismatch in shape: the gradient has shape {list(g.shape)} and the output "
-                    "has shape "
-                    f"{list(out.shape)} ({errors.user_line(2)})",
-                    cure="give a gradient of the output's shape",
-                )
-            )
-        elif g.dtype.is_complex != out.dtype.is_complex:
-            raise errors.GradientShapeError(
-                "For complex Tensors, both grad_output and output are required to have the same "
-                "dtype "
-                f"(gradient {g.dtype}, output {out.dtype}; {errors.user_line(2)})"
-            )
-        elif g.dtype is not out.dtype:
-            g = g.to(out.dtype)
-        seeds.append(g)
-    return seeds
-
-
-def _stand_in(edge: GradientEdge) -> Tensor | None:
-    """A tensor of the shape of those that an edge belongs to, None where that is not known."""
-    leaf = edge.node.leaf() if isinstance(edge.node, Accumulate) else None
-    if leaf is not None:
-        return leaf
-    token = edge.ownership_token
-    if token is None:
-        return None
-    return make(np.broadcast_to(np.zeros((), token.dtype), token.shape))
-
-
-def _given(g) -> Tensor:
-    if g is None:
-        raise errors.GradientShapeError(
-            errors.text(
-                "the gradient of a GradientEdge that was made by hand must be given "
-                f"({errors.user_line(3)})",
-                cure="pass it, or make the edge with get_gradient_edge(tensor)",
-            )
-        )
-    return g
-
-
-_UNITS: dict = {}  # 0-d ones per dtype: the seed of nearly every sweep
-
-
-def _unit(out: Tensor) -> Tensor:
-    """The gradient of an output with respect to itself."""
-    data = out._data
-    if type(data) is not _ndarray or data.ndim or state.mode or (
-            fast["ACTIVE"] and fast["DISPATCHES"] and looked_at()):
-        return ops.ones_like(out)
-    if data.dtype not in _UNITS:
-        _UNITS[data.dtype] = np.ones((), data.dtype)
-    return make(_UNITS[data.dtype])
-
-
-class GradientEdge(NamedTuple):
-    """A place in a graph where a gradient arrives: an output of a node."""
-
-    node: Node
-    output_nr: int
-    ownership_token: object = None  # keeps a leaf alive, and knows the shape
-
-
-def _listed(value) -> list:
-    return [value] if isinstance(value, (Tensor, GradientEdge)) else list(value)
-
-
-def _roots(outputs: list) -> list:
-    edges = []
-    for i, out in enumerate(outputs):
-        if out.__class__ is GradientEdge:
-            edges.append(port(out.node, out.output_nr))
-            continue
-        edge = edge_of(outlived(out))
-        if edge is None or edge.__class__ is Blind:
-            raise errors.NoGraph(
-                errors.text(
-                    f"element {i} of tensors does not require grad and does not have a grad_fn "
-                    f"({errors.user_line(2)})",
-                    f"tensor: {out.dtype.name}{list(out.shape)}",
-                    "call requires_grad_() on an input before computing, and compute outside of "
-                    "no_grad",
-                )
-            )
-        edges.append(edge)
-    return edges
-
-
-def backward(
-    tensors,
-    grad_tensors=None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    grad_variables=None,
-    inputs=None,
-) -> None:
-    """Accumulate the gradients of `tensors` into the leaves (or only into `inputs`).
-
-    `grad_variables` is the old name of `grad_tensors`.
-    """
-    if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning,
-                      stacklevel=2)
-        if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both "
-                               "passed to `backward()`. Please only use `grad_tensors`.")
-        grad_tensors = grad_variables
-    outputs = _listed(tensors)
-    roots = _roots(outputs)
-    seeds = seeds_for(outputs, grad_tensors, "backward")
-    if create_graph:
-        _warn_of_cycles()
-    keep = create_graph if retain_graph is None else retain_graph
-    targets = None
-    if inputs is not None:
-        inputs = _listed(inputs)
-        if not inputs:
-            raise errors.NoGraph("'inputs' argument to backward cannot be empty.")
-        targets = dict.fromkeys(_target(t) for t in inputs)
-        for t in inputs:
-            if isinstance(t, Tensor):
-                t.retain_grad()
-    run(_level(outputs), roots, seeds, targets, keep, True, create_graph)
-
-
-def _warn_of_cycles() -> None:
-    """Say once that a leaf and a gradient with a history hold each other."""
-    from ..switches import is_warn_always_enabled
-
-    global _warned
-    if not _warned or is_warn_always_enabled():
-        _warned = True
-        warnings.warn("Using backward() with create_graph=True makes a reference cycle of a "
-                      "parameter and its gradient: memory may stay until the garbage collector "
-                      "runs. autograd.grad() makes none; else set .grad to None after use.",
-                      UserWarning, stacklevel=4)
-
-
-_warned = False
-
-
-def _level(outputs: list) -> int:
-    """The level that a sweep from these outputs runs on."""
-    level = state.mode
-    for t in outputs:
-        own = t.node.level if t.__class__ is GradientEdge else level_own(t._data)
-        level = own if own > level else level
-    return level
-
-
-def _target(t) -> tuple:
-    if t.__class__ is GradientEdge:
-        return t.node, t.output_nr
-    edge = edge_of(t)
-    if edge.__class__ is Blind:  # nothing leads there: unused
-        return Blind(), 0
-    if edge is None:
-        raise errors.NoGraph(
-            errors.text(
-                f"One of the differentiated Tensors does not require grad ({errors.user_line(2)})",
-                f"tensor: {t.dtype.name}{list(t.shape)}",
-                "call requires_grad_() on it before computing",
-            )
-        )
-    return (edge.node, edge.number) if type(edge) is Port else (edge, 0)
-
-
-def grad(
-    outputs,
-    inputs,
-    grad_outputs=None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> tuple:
-    """Gradients of `outputs` with respect to `inputs`, returned instead of accumulated.
-
-    `only_inputs` is accepted for old programs; nothing is ever accumulated.
-    """
-    outputs, inputs = _listed(outputs), _listed(inputs)
-    if not inputs:
-        raise errors.NoGraph(
-            errors.text(
-                f"`inputs` argument to `grad()` cannot be empty ({errors.user_line(2)})",
-                cure="name the tensors whose gradients are wanted",
-            )
-        )
-    if is_grads_batched:
-        return _batched_grad(
-            outputs,
-            inputs,
-            grad_outputs,
-            retain_graph,
-            create_graph,
-            allow_unused,
-            materialize_grads,
-        )
-    if materialize_grads and allow_unused is False:
-        raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, "
-            "but got: allow_unused=False."
-        )
-    roots = _roots(outputs)
-    seeds = seeds_for(outputs, grad_outputs, "sum")
-    keys = [_target(t) for t in inputs]
-    keep = create_graph if retain_graph is None else retain_graph
-    captured = run(
-        _level(outputs), roots, seeds, dict.fromkeys(keys), keep, False, create_graph
-    )
-    results = []
-    for t, key in zip(inputs, keys):
-        g = captured.get(key)
-        if t.__class__ is GradientEdge:
-            t = _stand_in(t)
-            if t is None:
-                if g is None and materialize_grads:
-                    raise errors.GradientShapeError(errors.text(
-                        "materialize_grads cannot be used when the given input is a GradientEdge "
-                        f"made by hand, which has no shape ({errors.user_line(1)})",
-                        cure="pass the tensor, or get_gradient_edge(tensor)"))
-                if g is None and not allow_unused:
-                    raise _unused("a GradientEdge")
-                results.append(g)
-                continue
-        if g is None and materialize_grads:
-            g = ops.zeros_like(t)
-            if create_graph:
-                g.requires_grad_()
-        elif g is None and not allow_unused:
-            raise _unused(f"{t.dtype.name}{list(t.shape)}")
-        elif g is not None and (g._data.shape != t._data.shape or g._data.dtype != t._data.dtype):
-            g = project(g, t._data.shape, t._data.dtype)
-        results.append(g)
-    return tuple(results)
-
-
-def _unused(what: str) -> errors.UnusedInput:
-    return errors.UnusedInput(
-        errors.text(
-            "One of the differentiated Tensors appears to not have been used in the graph "
-            f"({errors.user_line(3)})",
-            f"tensor: {what}",
-            "Set allow_unused=True if this is the desired behavior (its gradient is then None)",
-        )
-    )
-
-
-def _batched_grad(
-    outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize
-):
-    """Gradients for a batch of seeds at once: one sweep below a batching level."""
-    seeds = _listed(grad_outputs) if grad_outputs is not None else []
-    if not seeds or any(g is None for g in seeds):
-        raise errors.GradientShapeError(
-            errors.text(
-                f"is_grads_batched=True needs all grad_outputs ({errors.user_line(3)})",
-                cure="give one batch of gradients per output, the batch dimension first",
-            )
-        )
-    keep = create_graph if retain_graph is None else retain_graph
-    with Vmap(seeds[0].shape[0]) as level:
-        batch = [level.wrap(g) for g in seeds]
-        found = grad(
-            outputs, inputs, batch, keep, create_graph,
-            allow_unused=allow_unused, materialize_grads=materialize,
-        )
-        return tuple(None if g is None else level.stacked(g) for g in found)
-
-
-def as_gradient(value, like: Tensor) -> Tensor:
-    """Check a value that a user assigns to `.grad`."""
-    if value is None:
-        return None
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"assigned grad expected to be a Tensor or None but got {type(value).__name__}"
-        )
-    if value is like:
-        raise errors.GradientShapeError(
-            f"can't assign Variable as its own grad ({errors.user_line(2)})"
-        )
-    if tuple(value.shape) != tuple(like.shape):
-        raise errors.GradientShapeError(
-            f"assigned grad has data of a different size: {list(value.shape)} for a tensor of "
-            "shape "
-            f"{list(like.shape)} ({errors.user_line(2)})"
-        )
-    if value.dtype is not like.grad_dtype:
-        raise errors.GradientShapeError(
-            f"assigned grad has data of a different type: {value.dtype} for {like.grad_dtype} "
-            f"({errors.user_line(2)})"
-        )
-    return value
-
-
-def floating(dtype: dt.DType) -> bool:
-    """Can a tensor of this dtype require grad?"""
-    return dtype.category >= 2
-
-
-offer_functions(grad)

@@ -14,8 +14,8 @@ from .. import errors
 from ..core.handle import Tensor
 from ..core.state import state
 from ..table.packets import ops
-from .engine import grad
 from .grad_mode import _Switch, enable_grad
+from .gradients import grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

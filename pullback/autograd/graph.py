@@ -19,7 +19,8 @@ from ..core.hooks import RemovableHandle, SavedTensor
 from ..core.state import count, renewed, state, tied, tied_block
 from ..core.surface import bump
 from ..core.tape import Node, Port
-from .engine import GradientEdge, edge_of
+from .engine import edge_of
+from .gradients import GradientEdge
 
 __all__ = [
     "GradientEdge",

@@ -24,7 +24,6 @@ from ..interp.jvp import Dual, Jvp
 from ..interp.lift import Lift
 from ..interp.vmap import Batched, Vmap
 from ..table.packets import ops
-from .engine import grad
 from .function import (
     _FLOATING,
     Function,
@@ -37,6 +36,7 @@ from .function import (
     _plan_of,
 )
 from .grad_mode import is_grad_enabled
+from .gradients import grad
 
 _ndarray = np.ndarray
 

@@ -11,7 +11,7 @@ from ..core.tape import Accumulate, _save
 from ..interp import jvp as forward
 from ..interp.lift import Lift
 from ..table.packets import ops
-from .engine import grad
+from .gradients import grad
 
 
 def transpose_pullback(ov, args, tangents, outs) -> list:

@@ -22,7 +22,7 @@ from ..array.fake import Fake, contiguous_strides
 from ..array.generator import Generator, default_generator
 from ..array.layout import strides_order
 from ..array.size import from_data
-from ..autograd.engine import grad as engine_grad
+from ..autograd.gradients import grad as engine_grad
 from ..core import tape
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
 from ..core.hooks import RemovableHandle

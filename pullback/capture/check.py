@@ -20,7 +20,7 @@ from ..array import device as dev
 from ..array import dtype as dt
 from ..array.generator import Generator, default_generator
 from ..autograd.engine import edge_of
-from ..autograd.engine import grad as engine_grad
+from ..autograd.gradients import grad as engine_grad
 from ..core.handle import Tensor, make
 from ..core.hooks import Table
 from ..core.state import count, intact

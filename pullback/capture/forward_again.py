@@ -14,8 +14,8 @@ import operator
 from typing import Any, NamedTuple
 
 from ..array.size import is_symbolic
-from ..autograd.engine import _level
-from ..autograd.engine import grad as sweep
+from ..autograd.gradients import _level
+from ..autograd.gradients import grad as sweep
 from ..core.handle import Tensor
 from ..core.state import state
 from ..graph.graph import Graph

@@ -17,7 +17,7 @@ _SURFACE = tuple(f"pullback.{n}" for n in (
     "core.", "array.", "memory.", "eager.", "table.", "symbolic.", "interp.", "fx.", "ops.",
     "capture.", "cut.", "python_state.", "creation", "generated", "random_api", "tensor",
     "testing.two_tensor", "utils.selective"))
-_ENGINE = "pullback.autograd.engine"
+_ENGINE = "pullback.autograd.gradients"
 
 
 def added(ov: OpOverload, takes_tensor: bool) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from .. import errors
 from ..autograd import transpose  # noqa: F401  (gives forward mode its last resort)
-from ..autograd.engine import grad as engine_grad
 from ..autograd.grad_mode import _Switch
+from ..autograd.gradients import grad as engine_grad
 from ..core.handle import Tensor
 from ..core.surface import assign, current, hand_back
 from ..core.tape import Origin

@@ -165,7 +165,7 @@ def _set_grad(self, value):
         if self._meta is not None:
             self._meta.grad = None
         return
-    from ..autograd.engine import as_gradient
+    from ..autograd.gradients import as_gradient
 
     meta_of(self).grad = as_gradient(value, self)
 
@@ -323,7 +323,7 @@ def backward(
         if edge is not None and edge.at_once is not None and edge.at_once(self, retain_graph):
             return
     if _run_backward is None:
-        from ..autograd.engine import backward as _run_backward
+        from ..autograd.gradients import backward as _run_backward
 
     seeds = None if gradient is None else [gradient]
     _run_backward([self], seeds, retain_graph, create_graph, inputs=inputs)

@@ -14,7 +14,7 @@ import numpy as np
 from .. import errors, func
 from ..array import dtype as dt
 from ..array.generator import default_generator
-from ..autograd.engine import grad
+from ..autograd.gradients import grad
 from ..core.handle import Tensor, make
 from ..core.op import overload_of
 from ..core.stack import bind

@@ -20,7 +20,7 @@ from typing import Any
 from .. import errors
 from ..amp.autocast_mode import present
 from ..array.random import default_generator
-from ..autograd import engine
+from ..autograd import engine, gradients
 from ..autograd.function import FunctionNode
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core import tape
@@ -550,11 +550,12 @@ class _Again(tape.Node):
         outs, seeds = [o for o, _ in pairs], [g for _, g in pairs]
         wanted = [t for t, e in zip(inputs, self.edges) if e is not None]
         if not state.into_leaves:  # autograd.grad: nothing but the inputs
-            found = iter(engine.grad(outs, wanted, seeds, create_graph=create, allow_unused=True))
+            found = iter(gradients.grad(
+                outs, wanted, seeds, create_graph=create, allow_unused=True))
         else:
             for t in wanted:
                 t.retain_grad()
-            engine.backward(outs, seeds, create_graph=create)
+            gradients.backward(outs, seeds, create_graph=create)
             found = iter([t.grad for t in wanted])
         return [None if e is None else next(found) for e in self.edges]
 

@@ -12,7 +12,7 @@ import pytest
 import pullback as torch
 from pullback import errors
 from pullback.array import dtype as dt
-from pullback.autograd.engine import grad
+from pullback.autograd.gradients import grad
 from pullback.core.handle import Tensor, make
 from pullback.core.op import overload_of, registry
 from pullback.core.stack import bind

@@ -15,7 +15,7 @@ import pullback as torch
 from pullback import errors
 from pullback.array import dtype as dt
 from pullback.array.device import Device
-from pullback.autograd.engine import grad
+from pullback.autograd.gradients import grad
 from pullback.core.handle import make
 from pullback.core.op import overload_of, registry
 from pullback.core.stack import bind
