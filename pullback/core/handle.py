@@ -7,6 +7,8 @@ its methods. Read next: `stack.py`.
 
 from __future__ import annotations
 
+import weakref
+
 
 def disabled(function, types, args=(), kwargs=None):
     """The value of `__torch_function__`, or `__torch_dispatch__`, of classes that take no part."""
@@ -67,7 +69,7 @@ class Meta:
 class Cell:
     """Version counter of a piece of memory, shared by all its views."""
 
-    __slots__ = ("stamps", "version", "where")
+    __slots__ = ("links", "stamps", "version", "where")
 
     KEPT = 16  # stamps kept, to tell which version a saved value had
 
@@ -75,6 +77,7 @@ class Cell:
         self.version = 0
         self.stamps: tuple = ()  # clock values of the last writes, newest last
         self.where = None  # the user's place of the last write
+        self.links: weakref.WeakSet | None = None  # of views, where memory is that of a box
 
 
 class _Uncounted(Cell):
@@ -101,7 +104,7 @@ class Link:
     thus costs the same whatever its depth.
     """
 
-    __slots__ = ("base", "hidden", "multi", "of", "seen", "steps")
+    __slots__ = ("__weakref__", "base", "hidden", "multi", "of", "seen", "steps")
     apart = False  # does it share memory only, with a history of its own?
 
     def __init__(self, base, steps, multi, hidden, seen):
@@ -111,6 +114,11 @@ class Link:
         self.hidden = hidden  # "no_grad" or "inference": made while recording was off, so
         self.seen = seen  # version of the base that `_data` and `_edge` reflect
         self.of = base._data  # what the steps start from; another array: the base's layout changed
+        if isinstance(self.of, Box):
+            cell = cell_of(base)
+            if cell.links is None:
+                cell.links = weakref.WeakSet()
+            cell.links.add(self)
 
     @property
     def chain(self) -> tuple:

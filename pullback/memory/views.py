@@ -9,7 +9,6 @@ overwritten part to what was written.  Read next: `core/surface.py`, which does 
 from __future__ import annotations
 
 import functools
-import gc
 import math
 
 import numpy as np
@@ -340,14 +339,13 @@ def base_of_view(view: Tensor, new_view: Tensor) -> Tensor:
 
 
 def found_anew(x: Tensor) -> Tensor:
-    """A stand-in for a base that changes its layout: the views that it had are views of this."""
+    """A stand-in for a base in a transform or a capture that changes its layout: the views that it
+    had there are views of this."""
     base = make(x._data, x._edge)
     base._cell = x._cell
-    for t in gc.get_objects():
-        if issubclass(type(t), Tensor):  # isinstance would ask strangers for their __class__
-            link = getattr(t, "_link", None)
-            if link is not None and link.base is x:
-                link.base = base
+    for link in () if x._cell is None or x._cell.links is None else list(x._cell.links):
+        if link.base is x:
+            link.base = base
     return base
 
 
