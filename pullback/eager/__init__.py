@@ -2,5 +2,5 @@
 
 They do what `core/stack.py` and `core/tape.py` do in general, for the arguments at hand and without
 a question that has only one answer. Read `fast.py` (pointwise operators) and `plan.py` (all others)
-first; `recorder.py` makes nodes, `raw.py` and `direct.py` gradients on arrays, `items.py` indexing.
+first; `recorder.py` makes nodes, `raw.py` and `direct.py` gradients on arrays.
 """

@@ -20,7 +20,7 @@ from ..array.size import Symbolic
 from ..core import surface
 from ..core.handle import Tensor, make
 from ..core.state import fast, in_passing, spelled, state
-from ..eager import items as direct
+from . import direct_indexing as direct
 
 END = 2**63 - 1
 _MASKS = (dt.bool_, dt.uint8)

@@ -3,7 +3,7 @@
 import pytest
 
 import pullback as pb
-from pullback.eager import items as direct_items
+from pullback.memory import direct_indexing as direct_items
 
 ROWS, COLUMNS = pb.tensor([2, 0, -1, 2]), pb.tensor([1, 1, 0, -2], dtype=pb.int32)
 MASK = pb.tensor([True, False, True, True])
