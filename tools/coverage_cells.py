@@ -25,7 +25,7 @@ from pullback import derivatives, errors
 from pullback.compile.lower import rules
 from pullback.core.expression import BUILTINS, lookup
 from pullback.core.formula import GIVEN
-from pullback.core.op import OpOverload, aliases, families, overload_of, plain
+from pullback.core.op import OpOverload, aliases, families, overload_of
 from pullback.table import checks
 from pullback.table.packets import Packet
 from pullback.testing import samples
@@ -304,9 +304,9 @@ def only_refuses(tree: ast.Module) -> bool:
 def fake(overload: OpOverload) -> str:
     if overload.is_composite:
         return "composed"
-    rule = inspect.getattr_static(overload.op, "shape")
+    rule = overload.op.shape
     if rule is not None:
-        tree = None if isinstance(rule, str) else code_of(plain(rule))
+        tree = None if isinstance(rule, str) else code_of(rule)
         return "needs data" if tree is not None and only_refuses(tree) else "rule"
     known = {"pointwise": "broadcast", "view": "kernel"}
     return known.get(overload.kind, "decomposed" if overload.decomposition else "")

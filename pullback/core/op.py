@@ -9,7 +9,6 @@ until the operator is first used.  `OpOverload` is the runtime object made from 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -155,13 +154,11 @@ class Composite(Op):
     kind, cost = "composite", "composite"
 
 
-def plain(function):
-    """A function stored in a class body, without binding."""
-    return function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
-
-
 def rule_function(rule, schema: Schema, extra: tuple = ()):
-    """A callable from an expression text or a function; arguments in schema order after `extra`."""
+    """A callable from an expression text or a function; arguments in schema order after `extra`.
+
+    A rule that a family of entries shares is a class method: it reads off the entry what differs.
+    """
     if rule is None:
         return None
     if isinstance(rule, str):
@@ -171,7 +168,7 @@ def rule_function(rule, schema: Schema, extra: tuple = ()):
         space = {"math": math, "dt": dt, "__name__": "pullback.generated"}
         source = f"lambda {names}: {rule}"
         return eval(compile(source, f"<pullback rule of {schema.full_name}>", "eval"), space)
-    return plain(rule)
+    return rule
 
 
 class OpName(str):
@@ -266,7 +263,7 @@ class OpOverload:
 
     @functools.cached_property
     def kernel(self):
-        made = rule_function(inspect.getattr_static(self.op, "run"), self.schema, ("xp",))
+        made = rule_function(self.op.run, self.schema, ("xp",))
         several = self.kind == "random" and len(self.schema.returns) > 1
         if self.op.lies in _LIES and not self.op.arranges and (several or self.kind == "op"):
             from ..array import evaluate
@@ -306,11 +303,11 @@ class OpOverload:
 
     @functools.cached_property
     def check(self):
-        return rule_function(inspect.getattr_static(self.op, "check"), self.schema)
+        return rule_function(self.op.check, self.schema)
 
     @functools.cached_property
     def compose(self):
-        made = plain(inspect.getattr_static(self.op, "compose"))
+        made = self.op.compose
         if not self.op.alike:
             return made
         from ..array.evaluate import refuse_mixed
@@ -326,7 +323,7 @@ class OpOverload:
         """The operator in terms of others, as a function of all its arguments, or None."""
         if self.is_composite:
             return self.compose
-        made = plain(inspect.getattr_static(self.op, "decomp"))
+        made = self.op.decomp
         return made if made is None else apart(self, made)
 
     @property
@@ -343,18 +340,18 @@ class OpOverload:
 
     @functools.cached_property
     def shape_rule(self):
-        return rule_function(inspect.getattr_static(self.op, "shape"), self.schema)
+        return rule_function(self.op.shape, self.schema)
 
     @functools.cached_property
     def dtype_rule(self):
-        rule = inspect.getattr_static(self.op, "dtype")
+        rule = self.op.dtype
         if isinstance(rule, dt.DType):
             return lambda *args: rule
         return rule_function(rule, self.schema)
 
     @functools.cached_property
     def batch_rule(self):
-        rule = plain(inspect.getattr_static(self.op, "batch"))
+        rule = self.op.batch
         if getattr(rule, "wants_overload", False):  # bound here: entries share rules
             return functools.partial(rule, self)
         return rule
