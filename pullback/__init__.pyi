@@ -904,8 +904,8 @@ def max(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) ->
 def max(input: Tensor, *, out: Any = None) -> Tensor: ...
 def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> Tensor: """Maxima over sliding windows of the last dim."""
 def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """Maxima over sliding windows of the last dim, and their places."""
-def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> Tensor: """Maxima over sliding windows of the last dims."""
-def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> Tensor: """Maxima over sliding windows of the last dims."""
+def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> Tensor: """Maxima over sliding windows of the last two dims."""
+def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> Tensor: """Maxima over sliding windows of the last three dims."""
 def maximum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The larger of two elements; NaN wins."""
 @_overload
 def mean(input: Tensor, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Mean of all elements."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import prod
 
 from ..ops.conv import Windows, window_plan
-from ..ops.pool import Windows as PoolWindows
-from ..ops.pool import adaptive_pool_windows, avg_pool_windows, pool_windows
+from ..ops.pool_kernels import Windows as PoolWindows
+from ..ops.pool_kernels import adaptive_pool_windows, avg_pool_windows, pool_windows
 from .builder import Builder, Unsupported
 from .ir import Ref, contiguous, same_strides
 from .lower import dtype_code, shape_of

@@ -6,7 +6,11 @@ that are marked `of_overload` are handed it in front of their other arguments.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+
+from ..array.dims import numel, wrap_dim
+from ..errors import ShapeError
 
 
 def of_overload(rule: Callable) -> Callable:
@@ -49,10 +53,35 @@ def dims(*names: str):
 
 def shifted(dim, rank: int, is_list: bool):
     """A dimension argument as seen with the batch dimension in front."""
-    from ..array.dims import wrap_dim
-
     if dim is None or (isinstance(dim, (list, tuple)) and not dim):
         return list(range(1, rank + 1)) if is_list or dim is None else dim
     if isinstance(dim, (list, tuple)):
         return [wrap_dim(d, rank) + 1 for d in dim]
     return wrap_dim(dim, rank) + 1
+
+
+def fold(ov, ranks, n, batched, flat):
+    """The operator on tensors whose batch dim joins the dim in front of those it works on.
+
+    `ranks` says for each tensor argument how many trailing dims stay as they are.
+    """
+    args, lead, kept = list(flat), None, iter(ranks)
+    for i in ov.schema.tensor_positions:
+        rank, t = next(kept), flat[i]
+        if not batched[i]:
+            t = t.unsqueeze(0).expand((n, *t.shape))
+        if t.ndim - 1 not in (rank, rank + 1):
+            raise ShapeError(f"{ov.op.base_name}: expected {rank}D or {rank + 1}D tensors, got "
+                             f"one with {t.ndim - 1} dims")
+        lead = lead or t.shape[:-rank]
+        args[i] = t.reshape((numel(t.shape[:-rank]), *t.shape[-rank:]))
+    out = ov.call(*args)
+    if isinstance(out, tuple):
+        return tuple(o.reshape((*lead, *o.shape[1:])) for o in out)
+    return out.reshape((*lead, *out.shape[1:]))
+
+
+@of_overload
+def fold_planes(ov, n, batched, *flat):
+    """Rule for operators on channels of `dims` dims each, as the entry says."""
+    return fold(ov, itertools.repeat(ov.op.dims + 1), n, batched, flat)

@@ -14,7 +14,8 @@ from ..array.size import is_symbolic
 from ..core.op import Composite, Op
 from ..errors import ShapeError
 from ..table.packets import ops
-from .pool import along, fold_front
+from .batching import fold, fold_planes, of_overload
+from .pool_kernels import along
 
 # ---------------------------------------------------------------------------------------------
 # One dim
@@ -172,8 +173,9 @@ def unpadded(grad, shape, padding: list[int], mode: str):
 # Reflection and replication
 
 
-def _padded_shape(name: str, shape, rank: int, padding: list[int], reflects: bool) -> tuple:
-    """The shape after padding the last `rank` dims."""
+def _padded_shape(op: type[Padding], shape, padding: list[int]) -> tuple:
+    """The shape after padding."""
+    name, rank, reflects = op.base_name, op.dims, op.mode == "reflect"
     if len(padding) != 2 * rank:
         raise ShapeError(f"{name}: padding size is expected to be {2 * rank}, but got "
                          f"{len(padding)}")
@@ -196,83 +198,184 @@ def _padded_shape(name: str, shape, rank: int, padding: list[int], reflects: boo
     return tuple(out)
 
 
-def _entries(word: str, mode: str, rank: int) -> None:
-    name, what = f"{word}_pad{rank}d", {"reflect": "mirrored", "replicate": "repeated"}[mode]
-    shape_of = functools.partial(_padded_shape, name, rank=rank, reflects=mode == "reflect")
+class Padding(Op):
+    """The last `dims` dims extended by their own elements; negative widths cut off."""
 
-    class pad_(Op):
-        __doc__ = f"The last {rank} dims extended by their {what} border; negative widths cut off."
+    dims: int
+    mode: str  # which elements: see `PLACES`
+    linear = ("self",)
+    complex = True
+    cost = "cheap"
+    method = function = False
+    batch = fold_planes
 
-        schema = f"{name}(Tensor self, SymInt[{2 * rank}] padding) -> Tensor"
-        linear = ("self",)
-        grad = {"self": f"{name}_backward(grad, self, padding)"}
-        complex = True
-        cost = "cheap"
-        method = function = False
-        batch = fold_front(rank + 1)
+    @classmethod
+    def run(cls, xp, self, padding):
+        _padded_shape(cls, self.shape, padding)
+        return _pad_kernel(xp, self, padding, cls.mode)
 
-        def run(xp, self, padding):
-            shape_of(self.shape, padding=padding)
-            return _pad_kernel(xp, self, padding, mode)
+    @classmethod
+    def shape(cls, self, padding):
+        return _padded_shape(cls, self.shape, padding)
 
-        def shape(self, padding):
-            return shape_of(self.shape, padding=padding)
+    @classmethod
+    def decomp(cls, self, padding):
+        _padded_shape(cls, self.shape, padding)
+        return padded(self, padding, cls.mode) if any(padding) else self.clone()
 
-        def decomp(self, padding):
-            shape_of(self.shape, padding=padding)
-            return padded(self, padding, mode) if any(padding) else self.clone()
+    @classmethod
+    def samples(cls, s):
+        dims = cls.dims
+        sizes, widths = (4, 3, 5)[-dims:], [1, 2, 2, 1, 3, 0][:2 * dims]
+        yield s(s.real(2, 3, *sizes), widths)
+        yield s(s.real(3, *sizes), widths[::-1])
+        yield s(s.real(3, *sizes), [2, -1, -1, 0, 1, -2][:2 * dims])
+        yield s(s.real(3, *sizes), [0] * 2 * dims)
+        yield s(s.real(0, 2, *sizes), widths)
+        yield s(s.real(*sizes, 2).movedim(-1, 0), widths)
 
-        def samples(s):
-            sizes, widths = (4, 3, 5)[-rank:], [1, 2, 2, 1, 3, 0][:2 * rank]
-            yield s(s.real(2, 3, *sizes), widths)
-            yield s(s.real(3, *sizes), widths[::-1])
-            yield s(s.real(3, *sizes), [2, -1, -1, 0, 1, -2][:2 * rank])
-            yield s(s.real(3, *sizes), [0] * 2 * rank)
-            yield s(s.real(0, 2, *sizes), widths)
-            yield s(s.real(*sizes, 2).movedim(-1, 0), widths)
 
-    class pad_backward(Op):
-        __doc__ = f"Gradient of `{name}`: what was {what} is added up."
+class PaddingBackward(Op):
+    """Gradient of the padding `of`: what was repeated is added up."""
 
-        schema = (f"{name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * rank}] padding)"
-                  " -> Tensor")
-        alike = ("grad_output", "self")
-        linear = ("grad_output",)
-        constant = ("self",)
-        grad = {"grad_output": f"{name}(grad, padding)"}
-        complex = True
-        cost = "cheap"
-        method = function = False
-        batch = fold_front(rank + 1, rank + 1)
+    of: type[Padding]
+    alike = ("grad_output", "self")
+    linear = ("grad_output",)
+    constant = ("self",)
+    complex = True
+    cost = "cheap"
+    method = function = False
 
-        def run(xp, grad_output, self, padding):
-            _check_gradient(grad_output, self, padding)
-            return _unpad_kernel(xp, grad_output, self.shape, padding, mode)
+    @of_overload
+    def batch(ov, n, batched, *flat):
+        return fold(ov, [ov.op.of.dims + 1] * 2, n, batched, flat)
 
-        def shape(grad_output, self, padding):
-            _check_gradient(grad_output, self, padding)
-            return tuple(self.shape)
+    @classmethod
+    def run(cls, xp, grad_output, self, padding):
+        cls.shape(grad_output, self, padding)
+        return _unpad_kernel(xp, grad_output, self.shape, padding, cls.of.mode)
 
-        def decomp(grad_output, self, padding):
-            if not any(padding):
-                return grad_output.clone()
-            return unpadded(grad_output, self.shape, padding, mode)
-
-        def samples(s):
-            for case in pad_.samples(s):
-                x, widths = case.args
-                yield s(s.real(*shape_of(x.shape, padding=list(widths))), x, widths)
-
-    def _check_gradient(grad_output, self, padding):
-        expected = shape_of(self.shape, padding=padding)
+    @classmethod
+    def shape(cls, grad_output, self, padding):
+        expected = _padded_shape(cls.of, self.shape, padding)
         if tuple(grad_output.shape) != expected:
-            raise ShapeError(f"{name}_backward: expected a gradient of shape {list(expected)}, got "
+            raise ShapeError(f"{cls.base_name}: expected a gradient of shape {list(expected)}, got "
                              f"{list(grad_output.shape)}")
+        return tuple(self.shape)
+
+    @classmethod
+    def decomp(cls, grad_output, self, padding):
+        if not any(padding):
+            return grad_output.clone()
+        return unpadded(grad_output, self.shape, padding, cls.of.mode)
+
+    @classmethod
+    def samples(cls, s):
+        for case in cls.of.samples(s):
+            x, widths = case.args
+            yield s(s.real(*_padded_shape(cls.of, x.shape, list(widths))), x, widths)
 
 
-for _word, _mode in (("reflection", "reflect"), ("replication", "replicate")):
-    for _rank in (1, 2, 3):
-        _entries(_word, _mode, _rank)
+class reflection_pad1d(Padding):
+    """The last dim extended by its mirrored border; negative widths cut off."""
+
+    mode, dims = "reflect", 1
+    schema = "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor"
+    grad = {"self": "reflection_pad1d_backward(grad, self, padding)"}
+
+
+class reflection_pad1d_backward(PaddingBackward):
+    """Gradient of `reflection_pad1d`: what was mirrored is added up."""
+
+    of = reflection_pad1d
+    schema = ("reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding)"
+              " -> Tensor")
+    grad = {"grad_output": "reflection_pad1d(grad, padding)"}
+
+
+class reflection_pad2d(Padding):
+    """The last two dims extended by their mirrored border; negative widths cut off."""
+
+    mode, dims = "reflect", 2
+    schema = "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor"
+    grad = {"self": "reflection_pad2d_backward(grad, self, padding)"}
+
+
+class reflection_pad2d_backward(PaddingBackward):
+    """Gradient of `reflection_pad2d`: what was mirrored is added up."""
+
+    of = reflection_pad2d
+    schema = ("reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding)"
+              " -> Tensor")
+    grad = {"grad_output": "reflection_pad2d(grad, padding)"}
+
+
+class reflection_pad3d(Padding):
+    """The last three dims extended by their mirrored border; negative widths cut off."""
+
+    mode, dims = "reflect", 3
+    schema = "reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor"
+    grad = {"self": "reflection_pad3d_backward(grad, self, padding)"}
+
+
+class reflection_pad3d_backward(PaddingBackward):
+    """Gradient of `reflection_pad3d`: what was mirrored is added up."""
+
+    of = reflection_pad3d
+    schema = ("reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding)"
+              " -> Tensor")
+    grad = {"grad_output": "reflection_pad3d(grad, padding)"}
+
+
+class replication_pad1d(Padding):
+    """The last dim extended by its repeated border; negative widths cut off."""
+
+    mode, dims = "replicate", 1
+    schema = "replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor"
+    grad = {"self": "replication_pad1d_backward(grad, self, padding)"}
+
+
+class replication_pad1d_backward(PaddingBackward):
+    """Gradient of `replication_pad1d`: what was repeated is added up."""
+
+    of = replication_pad1d
+    schema = ("replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding)"
+              " -> Tensor")
+    grad = {"grad_output": "replication_pad1d(grad, padding)"}
+
+
+class replication_pad2d(Padding):
+    """The last two dims extended by their repeated border; negative widths cut off."""
+
+    mode, dims = "replicate", 2
+    schema = "replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor"
+    grad = {"self": "replication_pad2d_backward(grad, self, padding)"}
+
+
+class replication_pad2d_backward(PaddingBackward):
+    """Gradient of `replication_pad2d`: what was repeated is added up."""
+
+    of = replication_pad2d
+    schema = ("replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding)"
+              " -> Tensor")
+    grad = {"grad_output": "replication_pad2d(grad, padding)"}
+
+
+class replication_pad3d(Padding):
+    """The last three dims extended by their repeated border; negative widths cut off."""
+
+    mode, dims = "replicate", 3
+    schema = "replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor"
+    grad = {"self": "replication_pad3d_backward(grad, self, padding)"}
+
+
+class replication_pad3d_backward(PaddingBackward):
+    """Gradient of `replication_pad3d`: what was repeated is added up."""
+
+    of = replication_pad3d
+    schema = ("replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding)"
+              " -> Tensor")
+    grad = {"grad_output": "replication_pad3d(grad, padding)"}
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,447 +1,33 @@
-"""Pooling: maximum, average, adaptive, fractional.
+"""Pooling over two and three dims: maximum, average, adaptive, fractional.
 
-Windows of several dims are products of windows along each dim, and so are maximum and mean over
-them: kernels go through the dims one after the other, and within a dim through the offsets of the
-window, each a strided slice of the input.  Padding is never materialised; an offset just meets
-fewer windows there.  The pullback of a mean spreads instead of sums along the same slices, that of
-a maximum scatters to the places that were chosen.  Formulas are in `formulas/pool.py`.
-Read next: `unpool.py`.
+Operators on two and on three dims differ only in their names and in how many dims they cover, so
+each pair has a base class with `dims` left open.  Windows and kernels are in `pool_kernels.py`,
+formulas in `formulas/pool.py`.  Read next: `unpool.py`.
 """
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Iterator
-from typing import NamedTuple
-
-import numpy as np
-
 from ..array.dims import numel
 from ..core.op import Composite, Op
-from ..errors import DTypeError, ShapeError
+from ..errors import ShapeError
 from ..table.packets import ops
-from .batching import of_overload
+from .batching import fold, fold_planes, of_overload
 from .pointwise import refuse
-
-# ---------------------------------------------------------------------------------------------
-# Windows along one dim
-
-
-class Windows(NamedTuple):
-    """`count` windows of `kernel` elements, `stride` apart; the first begins at -padding."""
-
-    size: int
-    kernel: int
-    stride: int
-    padding: int
-    dilation: int
-    count: int
-
-    def steps(self, skip: int = 0) -> Iterator[tuple[slice, slice]]:
-        """For each offset inside a window: the elements it meets, and the windows they are of."""
-        for j in range(skip, self.kernel):
-            shift = j * self.dilation - self.padding
-            first = max(0, -(shift // self.stride))
-            last = min(self.count, (self.size - 1 - shift) // self.stride + 1)
-            if first < last:
-                start = first * self.stride + shift
-                end = start + (last - first - 1) * self.stride + 1
-                yield slice(start, end, self.stride), slice(first, last)
-
-    def firsts(self) -> list[int]:
-        """The first element of each window that is not in the padding."""
-        starts = (i * self.stride - self.padding for i in range(self.count))
-        return [s if s >= 0 else s % self.dilation for s in starts]
-
-    @property
-    def whole(self) -> bool:
-        """Do all windows lie inside?"""
-        return not self.padding and (self.count - 1) * self.stride + self.kernel <= self.size
-
-    def counts(self, include_pad: bool) -> list[int]:
-        """Elements of each window, with those in the padding or without."""
-        if self.whole:
-            return [self.kernel] * self.count
-        found = []
-        for i in range(self.count):
-            start = i * self.stride - self.padding
-            end = min(start + self.kernel, self.size + self.padding)
-            found.append(end - start if include_pad else min(end, self.size) - max(start, 0))
-        return found
-
-
-class Ragged(NamedTuple):
-    """Windows of different lengths, as adaptive pooling makes them."""
-
-    size: int
-    starts: list[int]
-    ends: list[int]
-
-    @property
-    def count(self) -> int:
-        return len(self.starts)
-
-    def steps(self, skip: int = 0) -> Iterator[tuple[list[int], list[int]]]:
-        """As `Windows.steps`, with lists of places."""
-        bounds = list(zip(self.starts, self.ends))
-        for j in range(skip, max(e - s for s, e in bounds)):
-            chosen = [i for i, (s, e) in enumerate(bounds) if s + j < e]
-            yield [self.starts[i] + j for i in chosen], chosen
-
-    def firsts(self) -> list[int]:
-        """The first element of each window."""
-        return self.starts
-
-    def counts(self, include_pad: bool) -> list[int]:
-        """Elements of each window."""
-        return [e - s for s, e in zip(self.starts, self.ends)]
-
-
-def window_count(size: int, w: Windows, ceil_mode: bool) -> int:
-    """How many windows fit; with `ceil_mode` the last may hang over, but must begin inside."""
-    room = size + 2 * w.padding - w.dilation * (w.kernel - 1) - 1
-    count = (room + (w.stride - 1 if ceil_mode else 0)) // w.stride + 1
-    if ceil_mode and (count - 1) * w.stride >= size + w.padding:
-        count -= 1
-    return count
-
-
-def adaptive_windows(size: int, count: int) -> Windows | Ragged:
-    """Window i reaches from floor(i * size / count) to ceil((i + 1) * size / count)."""
-    if count == 0 or size % count == 0:
-        kernel = size // max(count, 1)
-        return Windows(size, kernel, max(kernel, 1), 0, 1, count)
-    return Ragged(size, [i * size // count for i in range(count)],
-                  [-(-(i + 1) * size // count) for i in range(count)])
-
-
-# ---------------------------------------------------------------------------------------------
-# Arguments
-
-
-def _spread_sizes(name: str, what: str, value: list[int], rank: int,
-                  empty: list[int] | None = None) -> list[int]:
-    """`value` with one entry per dim."""
-    if not value and empty is not None:
-        return empty
-    if len(value) == 1:
-        return list(value) * rank
-    if len(value) != rank:
-        raise ShapeError(f"{name}: {what} must either be a single int, or a tuple of {rank} ints, "
-                         f"got {list(value)}")
-    return list(value)
-
-
-def check_planes(name: str, shape, rank: int) -> None:
-    """Channels and `rank` dims, none of them empty, with or without a batch dim in front."""
-    if len(shape) not in (rank + 1, rank + 2) or 0 in shape[-rank - 1:]:
-        raise ShapeError(f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with "
-                         "optional 0 dim batch size for input (Expected input's non-batch "
-                         f"dimensions to have positive length), but got: {list(shape)}")
-
-
-def pool_windows(name, shape, rank, kernel_size, stride, padding, dilation, ceil_mode) -> list:
-    """The windows along each of the last `rank` dims."""
-    kernel = _spread_sizes(name, "kernel_size", kernel_size, rank)
-    stride = _spread_sizes(name, "stride", stride, rank, kernel)
-    padding = _spread_sizes(name, "padding", padding, rank)
-    dilation = _spread_sizes(name, "dilation", dilation, rank)
-    for what, sizes in (("kernel size", kernel), ("stride", stride), ("dilation", dilation)):
-        if min(sizes) <= 0:
-            raise ShapeError(f"{name}: {what} should be greater than zero, but got {sizes}")
-    if min(padding) < 0:
-        raise ShapeError(f"{name}: pad must be non-negative, but got pad: {padding}")
-    if any(p > k // 2 for p, k in zip(padding, kernel)):
-        raise ShapeError(f"{name}: pad should be at most half of effective kernel size, and "
-                         f"smaller than or equal to half of kernel size, but got pad={padding}, "
-                         f"kernel_size={kernel} and dilation={dilation}")
-    check_planes(name, shape, rank)
-    made = []
-    for size, k, s, p, d in zip(shape[-rank:], kernel, stride, padding, dilation):
-        w = Windows(size, k, s, p, d, 0)
-        made.append(w._replace(count=window_count(size, w, ceil_mode)))
-    if any(w.count < 1 for w in made):
-        raise ShapeError(f"{name}: Given input size {list(shape)}, calculated output size "
-                         f"{[w.count for w in made]}. Output size is too small")
-    return made
-
-
-def avg_pool_windows(name, shape, rank, kernel_size, stride, padding, ceil_mode) -> list:
-    """The same for means; those of volumes must not be larger than the volume, as in PyTorch."""
-    made = pool_windows(name, shape, rank, kernel_size, stride, padding, [1], ceil_mode)
-    if rank == 3 and any(w.kernel > w.size for w in made):
-        raise ShapeError(f"{name}: input image {list(shape)} smaller than kernel size "
-                         f"{[w.kernel for w in made]}")
-    return made
-
-
-def adaptive_pool_shape(name: str, shape, rank: int, output_size: list[int]) -> tuple:
-    """The shape after adaptive pooling of the last `rank` dims."""
-    if len(output_size) != rank:
-        raise ShapeError(f"{name}: output_size must be {rank}, got {len(output_size)} sizes")
-    if min(output_size) < 0:
-        raise ShapeError(f"{name}: elements of output_size must be greater than or equal to 0 but "
-                         f"received {list(output_size)}")
-    check_planes(name, shape, rank)
-    return (*shape[:-rank], *output_size)
-
-
-def adaptive_pool_windows(name: str, shape, rank: int, output_size: list[int]) -> list:
-    """The windows along each of the last `rank` dims of adaptive pooling."""
-    adaptive_pool_shape(name, shape, rank, output_size)
-    return [adaptive_windows(n, m) for n, m in zip(shape[-rank:], output_size)]
-
-
-def pooled_shape(shape, windows: list) -> tuple:
-    """The shape after pooling the last dims."""
-    return (*shape[:-len(windows)], *(w.count for w in windows))
-
-
-def _check_gradient(name: str, grad, shape) -> None:
-    if tuple(grad.shape) != tuple(shape):
-        raise ShapeError(f"{name}: expected a gradient of shape {list(shape)}, got "
-                         f"{list(grad.shape)}")
-
-
-# ---------------------------------------------------------------------------------------------
-# Kernels
-
-
-def along(axis: int, key) -> tuple:
-    """The index that applies `key` to one dim."""
-    return (slice(None),) * axis + (key,)
-
-
-def _vector(xp, places, axis: int, ndim: int, dtype):
-    """The numbers of places along a dim, shaped to broadcast there."""
-    if isinstance(places, slice):
-        line = xp.arange(places.start, places.stop, places.step, dtype=dtype)
-    else:
-        line = xp.asarray(places, dtype=dtype)
-    return line.reshape((-1,) + (1,) * (ndim - 1 - axis))
-
-
-def _key(xp, places):
-    return places if isinstance(places, slice) else xp.asarray(places, dtype=xp.int64)
-
-
-def lowest(xp, dtype):
-    """The number that every other one exceeds."""
-    return -math.inf if dtype.kind == "f" else xp.iinfo(dtype).min
-
-
-def _max_along(xp, values, chosen, axis: int, windows, inner: int, dtype):
-    """Maxima over the windows of one dim, and where they are.
-
-    `chosen` holds the places of `values` inside the `inner` elements of the dims that are done.
-    The first of equal values wins, but the last NaN, as in a scan with `new > best or new is NaN`.
-    """
-    def places(key):
-        line = _vector(xp, key, axis, values.ndim, dtype) * inner
-        return line if chosen is None else line + chosen[along(axis, _key(xp, key))]
-
-    padded = isinstance(windows, Windows) and windows.padding > 0
-    if padded or isinstance(windows, Ragged):
-        first = [min(f, windows.size - 1) for f in windows.firsts()]
-    else:
-        first = slice(0, (windows.count - 1) * windows.stride + 1, windows.stride)
-    best = values[along(axis, _key(xp, first))].copy()
-    where = places(first)
-    if where.shape != best.shape:
-        where = xp.broadcast_to(where, best.shape).copy()
-    empty = [i for i, f in enumerate(windows.firsts()) if f >= windows.size] if padded else ()
-    if empty:  # a dilated window may step over all elements
-        best[along(axis, _key(xp, empty))] = lowest(xp, values.dtype)
-    floating = values.dtype.kind == "f"
-    for source, target in windows.steps(0 if padded else 1):
-        key = along(axis, _key(xp, target))
-        new, old = values[along(axis, _key(xp, source))], best[key]
-        better = new > old
-        if floating:
-            better |= new != new
-        best[key] = xp.maximum(old, new)
-        # arithmetic instead of a choice: several times faster where the outcome is random
-        where[key] += (places(source) - where[key]) * better
-    return best, where
-
-
-FEW = 4096  # elements, up to which one search in copies of the windows is quicker
-
-
-@functools.lru_cache(256)
-def _flat_places(windows: tuple) -> tuple:
-    """Flat places of the elements of a window, relative to its first, and of the first ones."""
-    sizes = [w.size for w in windows]
-
-    def flat(lines):
-        steps = [numel(sizes[i + 1:]) for i in range(len(sizes))]
-        return functools.reduce(np.add.outer, [np.arange(n) * s * step for (n, s), step in
-                                               zip(lines, steps)])
-
-    return (flat([(w.kernel, 1) for w in windows]).reshape(-1),
-            flat([(w.count, w.stride) for w in windows]))
-
-
-def _max_of_few(self: np.ndarray, windows: tuple) -> tuple | None:
-    """`max_pool` of few elements in whole windows; None where a NaN may decide."""
-    lead, rank = self.shape[:-len(windows)], len(windows)
-    counts, strides = tuple([w.count for w in windows]), self.strides
-    moves = tuple([s * w.stride for s, w in zip(strides[-rank:], windows)])
-    cut = np.ndarray((*[w.kernel for w in windows], *lead, *counts), self.dtype, self, 0,
-                     (*strides[-rank:], *strides[:-rank], *moves)).reshape((-1, *lead, *counts))
-    values = cut.max(0)
-    if self.dtype.kind == "f" and not (values == values).all():
-        return None
-    inside, first = _flat_places(windows)
-    return values, inside[cut.argmax(0)] + first
-
-
-def max_pool(xp, self, windows: list) -> tuple:
-    """Maxima over windows of the last dims, and their flat places in those dims."""
-    if 0 in pooled_shape(self.shape, windows):
-        shape = pooled_shape(self.shape, windows)
-        return xp.zeros(shape, self.dtype), xp.zeros(shape, xp.int64)
-    plain = xp is np and self.dtype.kind in "fiu" and self.flags.c_contiguous
-    if plain and self.size <= FEW and all(
-            type(w) is Windows and w.dilation == 1 and w.whole for w in windows):
-        found = _max_of_few(self, tuple(windows))
-        if found is not None:
-            return found
-    values, chosen, inner = self, None, 1
-    small = numel(w.size for w in windows) < 2**31  # half the memory traffic
-    for i, w in reversed(list(enumerate(windows))):
-        axis = self.ndim - len(windows) + i
-        values, chosen = _max_along(xp, values, chosen, axis, w, inner,
-                                    xp.int32 if small else xp.int64)
-        inner *= w.size
-    return xp.ascontiguousarray(values), xp.ascontiguousarray(chosen, xp.int64)
-
-
-def scatter_sum(xp, values, places, size: int):
-    """out[places[i]] += values[i] for flat places."""
-    out = xp.zeros(size, values.dtype)
-    xp.add.at(out, places.reshape(-1), values.reshape(-1))
-    return out
-
-
-def _flat_planes(xp, places, rank: int, size: int):
-    """Places within planes of `size` elements as places in all planes."""
-    lead = places.shape[:-rank]
-    offsets = xp.arange(0, numel(lead) * size, size).reshape(lead + (1,) * rank)
-    return places + offsets
-
-
-def max_pool_backward(xp, grad, shape, indices, rank: int):
-    """Gradients added up at the places that the maxima came from."""
-    size = numel(shape[-rank:])
-    if grad.size == 0 or numel(shape) == 0:
-        return xp.zeros(shape, grad.dtype)
-    if int(indices.min()) < 0 or int(indices.max()) >= size:
-        raise ShapeError(f"the index of a maximum is outside of the input's {size} elements")
-    flat = _flat_planes(xp, indices, rank, size)
-    return scatter_sum(xp, grad, flat, numel(shape)).reshape(shape)
-
-
-def _sum_along(xp, values, axis: int, windows):
-    """Sums over the windows of one dim."""
-    shape = (*values.shape[:axis], windows.count, *values.shape[axis + 1:])
-    if isinstance(windows, Ragged):
-        out = xp.empty(shape, values.dtype)
-        for i, (start, end) in enumerate(zip(windows.starts, windows.ends)):
-            out[along(axis, i)] = values[along(axis, slice(start, end))].sum(axis=axis)
-        return out
-    whole = windows.count * windows.kernel
-    plain = windows.stride == windows.kernel and windows.padding == 0 and whole <= windows.size
-    if plain and windows.kernel > 8:  # a short loop over long slices beats a long one
-        part = values[along(axis, slice(0, whole))]
-        split = (*shape[:axis + 1], windows.kernel, *shape[axis + 1:])
-        return part.reshape(split).sum(axis=axis + 1, dtype=values.dtype)
-    out = xp.zeros(shape, values.dtype)
-    for source, target in windows.steps():
-        out[along(axis, target)] += values[along(axis, source)]
-    return out
-
-
-def _spread_along(xp, values, axis: int, windows):
-    """The adjoint of `_sum_along`: each element is added to all places of its window."""
-    out = xp.zeros((*values.shape[:axis], windows.size, *values.shape[axis + 1:]), values.dtype)
-    if isinstance(windows, Ragged):
-        for i, (start, end) in enumerate(zip(windows.starts, windows.ends)):
-            out[along(axis, slice(start, end))] += values[along(axis, slice(i, i + 1))]
-        return out
-    for source, target in windows.steps():
-        out[along(axis, source)] += values[along(axis, target)]
-    return out
-
-
-def _divisor(xp, windows: list, include_pad: bool, override: int | None, dtype):
-    """What sums over windows are divided by: a number, or an array over the windows."""
-    if override is not None:
-        if override == 0:
-            raise ShapeError("divisor must be not zero")
-        return override
-    counts = [w.counts(include_pad) for w in windows]
-    if all(len(set(c)) == 1 for c in counts):
-        return numel(c[0] for c in counts)
-    out = 1
-    for i, c in enumerate(counts):
-        out = out * xp.asarray(c, dtype=dtype).reshape((-1,) + (1,) * (len(counts) - 1 - i))
-    return out
-
-
-def avg_pool(xp, self, windows: list, include_pad: bool = True, override: int | None = None):
-    """Means over windows of the last dims."""
-    by = _divisor(xp, windows, include_pad, override, self.dtype)
-    out = self
-    for i, w in enumerate(windows):
-        out = _sum_along(xp, out, self.ndim - len(windows) + i, w)
-    if out.dtype.kind in "iu":  # towards zero, as in C
-        quotient = abs(out) // abs(by)
-        return xp.where((out < 0) != (by < 0), -quotient, quotient)
-    return out / by
-
-
-def avg_pool_backward(xp, grad, windows: list, include_pad: bool = True,
-                      override: int | None = None):
-    """The adjoint of `avg_pool`."""
-    out = grad / _divisor(xp, windows, include_pad, override, grad.dtype)
-    for i, w in enumerate(windows):
-        out = _spread_along(xp, out, grad.ndim - len(windows) + i, w)
-    return out
-
-
-# ---------------------------------------------------------------------------------------------
-# Batching
-
-
-def fold_front(*ranks: int):
-    """Batching rule for operators on the last dims: the batch dim joins the dim in front of them.
-
-    `ranks` says for each tensor argument how many trailing dims stay as they are.
-    """
-    @of_overload
-    def rule(ov, n, batched, *flat):
-        args, lead, kept = list(flat), None, iter(ranks)
-        for i in ov.schema.tensor_positions:
-            rank, t = next(kept), flat[i]
-            if not batched[i]:
-                t = t.unsqueeze(0).expand((n, *t.shape))
-            if t.ndim - 1 not in (rank, rank + 1):
-                raise ShapeError(f"{ov.op.base_name}: expected {rank}D or {rank + 1}D tensors, got "
-                                 f"one with {t.ndim - 1} dims")
-            lead = lead or t.shape[:-rank]
-            args[i] = t.reshape((numel(t.shape[:-rank]), *t.shape[-rank:]))
-        out = ov.call(*args)
-        if isinstance(out, tuple):
-            return tuple(o.reshape((*lead, *o.shape[1:])) for o in out)
-        return out.reshape((*lead, *out.shape[1:]))
-    return rule
-
-
-# ---------------------------------------------------------------------------------------------
-# The entries.  Operators on two and on three dims differ only in their names, so each pair is
-# written once.
+from .pool_kernels import (
+    adaptive_pool_shape,
+    adaptive_pool_windows,
+    avg_pool,
+    avg_pool_backward,
+    avg_pool_windows,
+    check_fractional,
+    check_gradient,
+    check_planes,
+    fractional_max_pool,
+    max_pool,
+    max_pool_backward,
+    pool_windows,
+    pooled_shape,
+)
 
 
 def distinct(s, *shape):
@@ -450,422 +36,574 @@ def distinct(s, *shape):
     return s.values(values - 0.025 * numel(shape) + 0.01)
 
 
-def _entries(rank: int) -> None:
-    d, planes = f"{rank}d", rank + 1
-    sizes = (3, 4, 5)[-rank:]
-
-    def pooled(s, *lead):
-        return distinct(s, *lead, *sizes)
-
-    class max_pool_with_indices(Op):
-        """Maxima over sliding windows of the last dims, and their flat places there."""
-
-        schema = (f"max_pool{d}_with_indices(Tensor self, int[{rank}] kernel_size,"
-                  f" int[{rank}] stride=[], int[{rank}] padding=0, int[{rank}] dilation=1,"
-                  " bool ceil_mode=False) -> (Tensor, Tensor)")
-        lies = "channels"
-        grad = {"self": (f"max_pool{d}_with_indices_backward(grad, self, kernel_size, stride,"
-                         " padding, dilation, ceil_mode, result1)")}
-        push = {"result0": f"max_pool_double_backward(self_t, result1, {rank})"}
-        diff_outputs = (True, False)
-        dtype = "[self.dtype, dt.int64]"
-        cost = "reduce"
-        method = function = False
-        batch = fold_front(planes)
-
-        def run(xp, self, kernel_size, stride, padding, dilation, ceil_mode):
-            windows = pool_windows(f"max_pool{d}", self.shape, rank, kernel_size, stride, padding,
-                                   dilation, ceil_mode)
-            refuse(f"max_pool{d}", self, "b")
-            return max_pool(xp, self, windows)
-
-        def shape(self, kernel_size, stride, padding, dilation, ceil_mode):
-            windows = pool_windows(f"max_pool{d}", self.shape, rank, kernel_size, stride, padding,
-                                   dilation, ceil_mode)
-            return [pooled_shape(self.shape, windows)] * 2
-
-        def samples(s):
-            yield s(pooled(s, 2, 3), 2)
-            yield s(pooled(s, 2), 2, 1, 1)
-            yield s(pooled(s, 1, 2), 2, 2, 1, 1, True)
-            yield s(pooled(s, 1, 2), [2, 1, 2][:rank], [1, 2, 2][:rank], 0, 2 if rank == 2 else 1)
-            yield s(pooled(s, 0, 2), 2)
-            yield s(distinct(s, *sizes, 2).movedim(-1, 0), 2)
-
-    class max_pool_with_indices_backward(Op):
-        """Gradients of maxima, added up at the places they came from."""
-
-        schema = (f"max_pool{d}_with_indices_backward(Tensor grad_output, Tensor self,"
-                  f" int[{rank}] kernel_size, int[{rank}] stride, int[{rank}] padding,"
-                  f" int[{rank}] dilation, bool ceil_mode, Tensor indices) -> Tensor")
-        alike = ("grad_output", "self")
-        lies = "channels"
-        linear = ("grad_output",)
-        constant = ("self",)
-        nondiff = ("indices",)
-        grad = {"grad_output": f"max_pool_double_backward(grad, indices, {rank})"}
-        cost = "reduce"
-        method = function = False
-        batch = fold_front(planes, planes, planes)
-
-        def run(xp, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-            _check_gradient(f"max_pool{d}_backward", grad_output, indices.shape)
-            windows = pool_windows(f"max_pool{d}_backward", self.shape, rank, kernel_size, stride,
-                                   padding, dilation, ceil_mode)
-            _check_gradient(f"max_pool{d}_backward", grad_output, pooled_shape(self.shape, windows))
-            return max_pool_backward(xp, grad_output, self.shape, indices, rank)
-
-        def shape(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-            return tuple(self.shape)
-
-        def samples(s):
-            for lead, args in (((2, 3), [2, 2, 0, 1, False]), ((2,), [2, 1, 1, 1, False]),
-                               ((0, 2), [2, 2, 0, 1, False]), ((1, 2), [2, 2, 1, 1, True])):
-                x = pooled(s, *lead)
-                y, places = getattr(ops, f"max_pool{d}_with_indices")(x, *args)
-                yield s(s.real(*y.shape), x, *args, places)
-
-    class max_pool_only(Composite):
-        """Maxima over sliding windows of the last dims."""
-
-        schema = (f"max_pool{d}(Tensor self, int[{rank}] kernel_size, int[{rank}] stride=[],"
-                  f" int[{rank}] padding=0, int[{rank}] dilation=1,"
-                  " bool ceil_mode=False) -> Tensor")
-        method = False
-
-        def compose(self, kernel_size, stride, padding, dilation, ceil_mode):
-            indexed = getattr(ops, f"max_pool{d}_with_indices")
-            return indexed(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
-
-        samples = max_pool_with_indices.samples
-
-    class avg_pool_(Op):
-        """Means over sliding windows of the last dims."""
-
-        schema = (f"avg_pool{d}(Tensor self, int[{rank}] kernel_size, int[{rank}] stride=[],"
-                  f" int[{rank}] padding=0, bool ceil_mode=False, bool count_include_pad=True,"
-                  " int? divisor_override=None) -> Tensor")
-        lies = "channels"
-        linear = ("self",)
-        grad = {"self": (f"avg_pool{d}_backward(grad, self, kernel_size, stride, padding,"
-                         " ceil_mode, count_include_pad, divisor_override)")}
-        cost = "reduce"
-        method = function = False
-        batch = fold_front(planes)
-
-        def run(xp, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                divisor_override):
-            windows = avg_pool_windows(f"avg_pool{d}", self.shape, rank, kernel_size, stride,
-                                       padding, ceil_mode)
-            refuse(f"avg_pool{d}", self, "b")
-            return avg_pool(xp, self, windows, count_include_pad, divisor_override)
-
-        def shape(self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                  divisor_override):
-            if divisor_override == 0:
-                raise ShapeError(f"avg_pool{d}: divisor must be not zero")
-            windows = avg_pool_windows(f"avg_pool{d}", self.shape, rank, kernel_size, stride,
-                                       padding, ceil_mode)
-            return pooled_shape(self.shape, windows)
-
-        def samples(s):
-            yield s(pooled(s, 2, 3), 2)
-            yield s(pooled(s, 2), 2, 1, 1)
-            yield s(pooled(s, 1, 2), 2, 2, 1, True)
-            yield s(pooled(s, 1, 2), 3, 2, 1, True, False)
-            yield s(pooled(s, 1, 2), [2, 3, 1][:rank], [1, 2, 2][:rank], 0, False, True, 3)
-            yield s(pooled(s, 0, 2), 2)
-            yield s(distinct(s, *sizes, 2).movedim(-1, 0), 2)
-            yield s(s.real(1, *(12,) * rank), 12)
-
-    class avg_pool_backward_(Op):
-        """Gradients of means, spread over their windows."""
-
-        schema = (f"avg_pool{d}_backward(Tensor grad_output, Tensor self, int[{rank}] kernel_size,"
-                  f" int[{rank}] stride, int[{rank}] padding, bool ceil_mode,"
-                  " bool count_include_pad, int? divisor_override) -> Tensor")
-        alike = ("grad_output", "self")
-        lies = "channels" if rank == 2 else "rows"
-        linear = ("grad_output",)
-        constant = ("self",)
-        grad = {"grad_output": (f"avg_pool{d}(grad, kernel_size, stride, padding, ceil_mode,"
-                                " count_include_pad, divisor_override)")}
-        cost = "reduce"
-        method = function = False
-        batch = fold_front(planes, planes)
-
-        def run(xp, grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                divisor_override):
-            name = f"avg_pool{d}_backward"
-            windows = avg_pool_windows(name, self.shape, rank, kernel_size, stride, padding,
-                                       ceil_mode)
-            _check_gradient(name, grad_output, pooled_shape(self.shape, windows))
-            return avg_pool_backward(xp, grad_output, windows, count_include_pad, divisor_override)
-
-        def shape(grad_output, self, *rest):
-            return tuple(self.shape)
-
-        def samples(s):
-            for lead, args in (((2, 3), [2, [], 0, False, True, None]),
-                               ((2,), [2, 1, 1, False, True, None]),
-                               ((1, 2), [3, 2, 1, True, False, None]),
-                               ((1, 2), [2, 1, 0, False, True, 3]),
-                               ((0, 2), [2, 1, 0, False, True, None])):
-                x = pooled(s, *lead)
-                y = getattr(ops, f"avg_pool{d}")(x, *args)
-                yield s(s.real(*y.shape), x, *args)
-
-    class _adaptive_avg_pool(Op):
-        """Means over as many windows of the last dims as the result has elements."""
-
-        schema = f"_adaptive_avg_pool{d}(Tensor self, SymInt[{rank}] output_size) -> Tensor"
-        lies = "channels"
-        linear = ("self",)
-        grad = {"self": f"_adaptive_avg_pool{d}_backward(grad, self)"}
-        cost = "reduce"
-        method = False
-        batch = fold_front(planes)
-
-        def run(xp, self, output_size):
-            windows = adaptive_pool_windows(f"adaptive_avg_pool{d}", self.shape, rank, output_size)
-            refuse(f"adaptive_avg_pool{d}", self, "biu")
-            return avg_pool(xp, self, windows)
-
-        def shape(self, output_size):
-            return adaptive_pool_shape(f"adaptive_avg_pool{d}", self.shape, rank, output_size)
-
-        def samples(s):
-            yield s(pooled(s, 2, 3), (2, 3, 5)[:rank])
-            yield s(pooled(s, 2), 2)
-            yield s(pooled(s, 1, 2), 7)  # more windows than elements
-            yield s(pooled(s, 0, 2), 2)
-            yield s(distinct(s, *sizes, 2).movedim(-1, 0), sizes)
-
-    class _adaptive_avg_pool_backward(Op):
-        """Gradients of adaptive means, spread over their windows."""
-
-        schema = f"_adaptive_avg_pool{d}_backward(Tensor grad_output, Tensor self) -> Tensor"
-        alike = ("grad_output", "self")
-        lies = "channels" if rank == 2 else "rows"
-        linear = ("grad_output",)
-        constant = ("self",)
-        grad = {"grad_output": f"_adaptive_avg_pool{d}(grad, grad_output.shape[-{rank}:])"}
-        cost = "reduce"
-        method = function = False
-        batch = fold_front(planes, planes)
-
-        def run(xp, grad_output, self):
-            name = f"adaptive_avg_pool{d}_backward"
-            sizes = grad_output.shape[-rank:]
-            windows = adaptive_pool_windows(name, self.shape, rank, sizes)
-            _check_gradient(name, grad_output, pooled_shape(self.shape, windows))
-            return avg_pool_backward(xp, grad_output, windows)
-
-        def shape(grad_output, self):
-            return tuple(self.shape)
-
-        def samples(s):
-            for lead, out in (((2, 3), (2, 3, 5)[:rank]), ((2,), (2,) * rank), ((0, 2), sizes)):
-                yield s(s.real(*lead, *out), pooled(s, *lead))
-
-    class adaptive_avg_pool_(Composite):
-        """Means over as many windows of the last dims as the result has elements."""
-
-        schema = f"adaptive_avg_pool{d}(Tensor self, SymInt[{rank}] output_size) -> Tensor"
-        method = function = False
-
-        def compose(self, output_size):
-            if len(output_size) != rank:
-                raise ShapeError(f"adaptive_avg_pool{d}: output_size must be {rank}, got "
-                                 f"{len(output_size)} sizes")
-            check_planes(f"adaptive_avg_pool{d}", self.shape, rank)
-            if list(output_size) == [1] * rank:
-                return self.mean(list(range(-1, -rank - 1, -1)), True)
-            return getattr(ops, f"_adaptive_avg_pool{d}")(self, output_size)
-
-        def samples(s):
-            yield from _adaptive_avg_pool.samples(s)
-            yield s(pooled(s, 2, 3), 1)
-
-    class adaptive_max_pool(Op):
-        """Maxima over as many windows as the result has elements, and their flat places."""
-
-        schema = f"adaptive_max_pool{d}(Tensor self, int[{rank}] output_size) -> (Tensor, Tensor)"
-        lies = "channels"
-        grad = {"self": f"adaptive_max_pool{d}_backward(grad, self, result1)"}
-        push = {"result0": f"max_pool_double_backward(self_t, result1, {rank})"}
-        diff_outputs = (True, False)
-        dtype = "[self.dtype, dt.int64]"
-        cost = "reduce"
-        method = function = False
-        batch = fold_front(planes)
-
-        def run(xp, self, output_size):
-            windows = adaptive_pool_windows(f"adaptive_max_pool{d}", self.shape, rank, output_size)
-            refuse(f"adaptive_max_pool{d}", self, "biu")
-            return max_pool(xp, self, windows)
-
-        def decomp(self, output_size):
-            sizes = tuple(self.shape)[-rank:]
-            if self.ndim < rank or any(o < 1 or n % o for n, o in zip(sizes, output_size)):
-                return NotImplemented  # windows of several sizes
-            window = [n // o for n, o in zip(sizes, output_size)]
-            return getattr(ops, f"max_pool{d}_with_indices")(self, window, window)
-
-        def shape(self, output_size):
-            found = adaptive_pool_shape(f"adaptive_max_pool{d}", self.shape, rank, output_size)
-            return [found] * 2
-
-        samples = _adaptive_avg_pool.samples
-
-    class adaptive_max_pool_backward(Op):
-        """Gradients of adaptive maxima, added up at the places they came from."""
-
-        schema = (f"adaptive_max_pool{d}_backward(Tensor grad_output, Tensor self, Tensor indices)"
-                  " -> Tensor")
-        alike = ("grad_output", "self")
-        lies = "channels" if rank == 2 else "rows"
-        linear = ("grad_output",)
-        constant = ("self",)
-        nondiff = ("indices",)
-        grad = {"grad_output": f"max_pool_double_backward(grad, indices, {rank})"}
-        cost = "reduce"
-        method = function = False
-        batch = fold_front(planes, planes, planes)
-
-        def run(xp, grad_output, self, indices):
-            _check_gradient(f"adaptive_max_pool{d}_backward", grad_output, indices.shape)
-            check_planes(f"adaptive_max_pool{d}_backward", self.shape, rank)
-            return max_pool_backward(xp, grad_output, self.shape, indices, rank)
-
-        def shape(grad_output, self, indices):
-            return tuple(self.shape)
-
-        def samples(s):
-            for lead, out in (((2, 3), (2, 3, 5)[:rank]), ((2,), (2,) * rank), ((0, 2), sizes)):
-                x = pooled(s, *lead)
-                y, places = getattr(ops, f"adaptive_max_pool{d}")(x, out)
-                yield s(s.real(*y.shape), x, places)
-
-    class fractional_max_pool(Op):
-        """Maxima over windows that begin at pseudo-random places, and their flat places.
-
-        `random_samples` holds a number in [0, 1) for each image, channel and dim.
-        """
-
-        schema = (f"fractional_max_pool{d}(Tensor self, int[{rank}] kernel_size,"
-                  f" int[{rank}] output_size, Tensor random_samples) -> (Tensor, Tensor)")
-        grad = {"self": (f"fractional_max_pool{d}_backward(grad, self, kernel_size, output_size,"
-                         " result1)")}
-        push = {"result0": f"max_pool_double_backward(self_t, result1, {rank})"}
-        diff_outputs = (True, False)
-        dtype = "[self.dtype, dt.int64]"
-        cost = "reduce"
-        method = function = False
-        batch = fold_front(planes, 2)
-
-        def run(xp, self, kernel_size, output_size, random_samples):
-            _check_fractional(d, self, kernel_size, output_size, random_samples)
-            return _fractional(xp, self, kernel_size, output_size, random_samples)
-
-        def shape(self, kernel_size, output_size, random_samples):
-            _check_fractional(d, self, kernel_size, output_size, random_samples)
-            return [(*self.shape[:-rank], *output_size)] * 2
-
-        def samples(s):
-            def draws(n):
-                return s.real(n, 2, rank, low=0.01, high=0.99)
-            yield s(distinct(s, 3, 2, *(7, 6, 5)[:rank]), 2, (3, 4, 2)[:rank], draws(3))
-            yield s(distinct(s, 2, *(7, 6, 5)[:rank]), (2, 3, 1)[:rank], 3, draws(1))
-            yield s(s.real(0, 2, *(7, 6, 5)[:rank]), 2, 3, draws(0))
-
-    class fractional_max_pool_backward(Op):
-        """Gradients of fractional maxima, added up at the places they came from."""
-
-        schema = (f"fractional_max_pool{d}_backward(Tensor grad_output, Tensor self,"
-                  f" int[{rank}] kernel_size, int[{rank}] output_size, Tensor indices) -> Tensor")
-        alike = ("grad_output", "self")
-        linear = ("grad_output",)
-        constant = ("self",)
-        nondiff = ("indices",)
-        grad = {"grad_output": f"max_pool_double_backward(grad, indices, {rank})"}
-        cost = "reduce"
-        method = function = False
-        batch = fold_front(planes, planes, planes)
-
-        def run(xp, grad_output, self, kernel_size, output_size, indices):
-            _check_gradient(f"fractional_max_pool{d}_backward", grad_output,
-                            (*self.shape[:-rank], *output_size))
-            return max_pool_backward(xp, grad_output, self.shape, indices, rank)
-
-        def shape(grad_output, self, kernel_size, output_size, indices):
-            return tuple(self.shape)
-
-        def samples(s):
-            for lead in ((2, 2), (2,)):
-                x, y = pooled(s, *lead), s.real(*lead, *(2,) * rank)
-                yield s(y, x, 2, 2, s.int(*y.shape, high=numel(sizes)))
-
-
-for _rank in (2, 3):
-    _entries(_rank)
-
-
-def _check_fractional(d, self, kernel_size, output_size, random_samples) -> None:
-    name, rank = f"fractional_max_pool{d}", len(kernel_size)
-    check_planes(name, self.shape, rank)
-    if len(output_size) != rank or len(random_samples.shape) != 3:
-        raise ShapeError(f"{name}: expected {rank} output sizes and random samples with 3 dims, "
-                         f"got {list(output_size)} and {list(random_samples.shape)}")
-    if random_samples.dtype != self.dtype:
-        raise DTypeError(f"{name}: expected random_samples of the dtype of the input, "
-                         f"{self.dtype}, got {random_samples.dtype}")
-    planes = (1 if len(self.shape) == rank + 1 else self.shape[0], self.shape[-rank - 1])
-    drawn = tuple(random_samples.shape)
-    if drawn[0] < planes[0] or drawn[1:] != (planes[1], rank):
-        raise ShapeError(f"{name}: expected random samples of shape {[*planes, rank]}, got "
-                         f"{list(drawn)}")
-    for size, k, out in zip(self.shape[-rank:], kernel_size, output_size):
-        if out < 1 or k < 1 or out + k - 1 + (rank == 3) > size:  # volumes need one more
-            raise ShapeError(f"{name}: pool size {k} with output size {out} does not fit an input "
-                             f"of {size} elements")
-
-
-def _fractional(xp, self, kernel_size, output_size, random_samples):
-    """Maxima over windows that begin at places of each plane's own."""
-    rank = len(kernel_size)
-    shape = (*self.shape[:-rank], *output_size)
-    if self.size == 0:
-        return xp.zeros(shape, self.dtype), xp.zeros(shape, xp.int64)
-    flat = self.reshape(-1, numel(self.shape[-rank:]))
-    draws = random_samples.reshape(-1, rank)[:flat.shape[0]]
-    order = range(rank) if rank == 3 else (1, 0)  # two draws are for width, then height
-    starts = [_fractional_starts(xp, draws[:, j:j + 1], size, out, k) for j, size, out, k in
-              zip(order, self.shape[-rank:], output_size, kernel_size)]
-    best = where = None
-    for offset in range(numel(kernel_size)):
-        places, step = 0, offset
-        for i in reversed(range(rank)):
-            step, j = divmod(step, kernel_size[i])
-            line = (starts[i] + j) * numel(self.shape[self.ndim - rank + i + 1:])
-            places = places + line.reshape(line.shape[:1] + (1,) * i + (-1,)
-                                           + (1,) * (rank - 1 - i))
-        places = places.reshape(flat.shape[0], -1)
-        new = xp.take_along_axis(flat, places, axis=1)
-        if best is None:
-            best, where = new, places
-        else:
-            better = (new > best) | (new != new)
-            best, where = xp.where(better, new, best), xp.where(better, places, where)
-    return best.reshape(shape), where.astype(xp.int64).reshape(shape)
-
-
-def _fractional_starts(xp, draw, size: int, count: int, kernel: int):
-    """Where the windows of each plane begin: floor((i + u) a) - floor(u a), the last at the end."""
-    if count == 1:
-        return xp.full(draw.shape, size - kernel, xp.int64)
-    step = draw.dtype.type((size - kernel) / (count - 1))
-    line = xp.arange(count - 1, dtype=draw.dtype)
-    starts = ((line + draw) * step).astype(xp.int64) - (draw * step).astype(xp.int64)
-    last = xp.full(draw.shape, size - kernel, xp.int64)
-    return xp.concatenate([starts, last], axis=1)
+def planes(s, dims: int, *lead: int):
+    """Distinct values in planes or volumes, for samples."""
+    return distinct(s, *lead, *_sizes(dims))
+
+
+def _sizes(dims: int) -> tuple:
+    return (3, 4, 5)[-dims:]
+
+
+class Pooling(Op):
+    """An operator on channels of planes (`dims = 2`) or volumes (`dims = 3`)."""
+
+    dims: int
+    lies = "channels"
+    cost = "reduce"
+    method = function = False
+    batch = fold_planes
+
+    @classmethod
+    def label(cls) -> str:
+        """The name that messages give."""
+        return cls.base_name.lstrip("_").replace("_with_indices", "")
+
+
+class PoolingBackward(Pooling):
+    """The gradient of a pooling operator, for the tensor `self` that it pooled."""
+
+    alike = ("grad_output", "self")
+    linear = ("grad_output",)
+    constant = ("self",)
+
+    def shape(grad_output, self, *rest):
+        return tuple(self.shape)
+
+
+# ---------------------------------------------------------------------------------------------
+# Maxima over sliding windows
+
+
+class MaxPoolWithIndices(Pooling):
+    """Maxima over sliding windows, and their flat places."""
+
+    diff_outputs = (True, False)
+    dtype = "[self.dtype, dt.int64]"
+
+    @classmethod
+    def windows(cls, self, *args) -> list:
+        return pool_windows(cls.label(), self.shape, cls.dims, *args)
+
+    @classmethod
+    def run(cls, xp, self, *args):
+        windows = cls.windows(self, *args)
+        refuse(cls.label(), self, "b")
+        return max_pool(xp, self, windows)
+
+    @classmethod
+    def shape(cls, self, *args):
+        return [pooled_shape(self.shape, cls.windows(self, *args))] * 2
+
+    @classmethod
+    def samples(cls, s):
+        return _max_pool_samples(s, cls.dims)
+
+
+def _max_pool_samples(s, dims: int):
+    yield s(planes(s, dims, 2, 3), 2)
+    yield s(planes(s, dims, 2), 2, 1, 1)
+    yield s(planes(s, dims, 1, 2), 2, 2, 1, 1, True)
+    yield s(planes(s, dims, 1, 2), [2, 1, 2][:dims], [1, 2, 2][:dims], 0, 2 if dims == 2 else 1)
+    yield s(planes(s, dims, 0, 2), 2)
+    yield s(distinct(s, *_sizes(dims), 2).movedim(-1, 0), 2)
+
+
+class max_pool2d_with_indices(MaxPoolWithIndices):
+    """Maxima over sliding windows of the last two dims, and their flat places there."""
+
+    dims = 2
+    schema = ("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[],"
+              " int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+    grad = {"self": ("max_pool2d_with_indices_backward(grad, self, kernel_size, stride, padding,"
+                     " dilation, ceil_mode, result1)")}
+    push = {"result0": "max_pool_double_backward(self_t, result1, 2)"}
+
+
+class max_pool3d_with_indices(MaxPoolWithIndices):
+    """Maxima over sliding windows of the last three dims, and their flat places there."""
+
+    dims = 3
+    schema = ("max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[],"
+              " int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+    grad = {"self": ("max_pool3d_with_indices_backward(grad, self, kernel_size, stride, padding,"
+                     " dilation, ceil_mode, result1)")}
+    push = {"result0": "max_pool_double_backward(self_t, result1, 3)"}
+
+
+class MaxPoolWithIndicesBackward(PoolingBackward):
+    """Gradients of maxima, added up at the places they came from."""
+
+    nondiff = ("indices",)
+
+    @classmethod
+    def run(cls, xp, grad_output, self, *args):
+        *args, indices = args
+        check_gradient(cls.label(), grad_output, indices.shape)
+        windows = pool_windows(cls.label(), self.shape, cls.dims, *args)
+        check_gradient(cls.label(), grad_output, pooled_shape(self.shape, windows))
+        return max_pool_backward(xp, grad_output, self.shape, indices, cls.dims)
+
+    @classmethod
+    def samples(cls, s):
+        pool = getattr(ops, f"max_pool{cls.dims}d_with_indices")
+        for lead, args in (((2, 3), [2, 2, 0, 1, False]), ((2,), [2, 1, 1, 1, False]),
+                           ((0, 2), [2, 2, 0, 1, False]), ((1, 2), [2, 2, 1, 1, True])):
+            x = planes(s, cls.dims, *lead)
+            y, places = pool(x, *args)
+            yield s(s.real(*y.shape), x, *args, places)
+
+
+class max_pool2d_with_indices_backward(MaxPoolWithIndicesBackward):
+    """Gradients of maxima over two dims, added up at the places they came from."""
+
+    dims = 2
+    schema = ("max_pool2d_with_indices_backward(Tensor grad_output, Tensor self,"
+              " int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation,"
+              " bool ceil_mode, Tensor indices) -> Tensor")
+    grad = {"grad_output": "max_pool_double_backward(grad, indices, 2)"}
+
+
+class max_pool3d_with_indices_backward(MaxPoolWithIndicesBackward):
+    """Gradients of maxima over three dims, added up at the places they came from."""
+
+    dims = 3
+    schema = ("max_pool3d_with_indices_backward(Tensor grad_output, Tensor self,"
+              " int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation,"
+              " bool ceil_mode, Tensor indices) -> Tensor")
+    grad = {"grad_output": "max_pool_double_backward(grad, indices, 3)"}
+
+
+class max_pool2d(Composite):
+    """Maxima over sliding windows of the last two dims."""
+
+    schema = ("max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0,"
+              " int[2] dilation=1, bool ceil_mode=False) -> Tensor")
+    method = False
+    samples = max_pool2d_with_indices.samples
+
+    def compose(*args):
+        return ops.max_pool2d_with_indices(*args)[0]
+
+
+class max_pool3d(Composite):
+    """Maxima over sliding windows of the last three dims."""
+
+    schema = ("max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0,"
+              " int[3] dilation=1, bool ceil_mode=False) -> Tensor")
+    method = False
+    samples = max_pool3d_with_indices.samples
+
+    def compose(*args):
+        return ops.max_pool3d_with_indices(*args)[0]
+
+
+# ---------------------------------------------------------------------------------------------
+# Means over sliding windows
+
+
+class AvgPool(Pooling):
+    """Means over sliding windows."""
+
+    linear = ("self",)
+
+    @classmethod
+    def run(cls, xp, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+            divisor_override):
+        windows = avg_pool_windows(cls.label(), self.shape, cls.dims, kernel_size, stride, padding,
+                                   ceil_mode)
+        refuse(cls.label(), self, "b")
+        return avg_pool(xp, self, windows, count_include_pad, divisor_override)
+
+    @classmethod
+    def shape(cls, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+              divisor_override):
+        if divisor_override == 0:
+            raise ShapeError(f"{cls.label()}: divisor must be not zero")
+        windows = avg_pool_windows(cls.label(), self.shape, cls.dims, kernel_size, stride, padding,
+                                   ceil_mode)
+        return pooled_shape(self.shape, windows)
+
+    @classmethod
+    def samples(cls, s):
+        dims = cls.dims
+        yield s(planes(s, dims, 2, 3), 2)
+        yield s(planes(s, dims, 2), 2, 1, 1)
+        yield s(planes(s, dims, 1, 2), 2, 2, 1, True)
+        yield s(planes(s, dims, 1, 2), 3, 2, 1, True, False)
+        yield s(planes(s, dims, 1, 2), [2, 3, 1][:dims], [1, 2, 2][:dims], 0, False, True, 3)
+        yield s(planes(s, dims, 0, 2), 2)
+        yield s(distinct(s, *_sizes(dims), 2).movedim(-1, 0), 2)
+        yield s(s.real(1, *(12,) * dims), 12)
+
+
+class avg_pool2d(AvgPool):
+    """Means over sliding windows of the last two dims."""
+
+    dims = 2
+    schema = ("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0,"
+              " bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)"
+              " -> Tensor")
+    grad = {"self": ("avg_pool2d_backward(grad, self, kernel_size, stride, padding, ceil_mode,"
+                     " count_include_pad, divisor_override)")}
+
+
+class avg_pool3d(AvgPool):
+    """Means over sliding windows of the last three dims."""
+
+    dims = 3
+    schema = ("avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0,"
+              " bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)"
+              " -> Tensor")
+    grad = {"self": ("avg_pool3d_backward(grad, self, kernel_size, stride, padding, ceil_mode,"
+                     " count_include_pad, divisor_override)")}
+
+
+class AvgPoolBackward(PoolingBackward):
+    """Gradients of means, spread over their windows."""
+
+    @classmethod
+    def run(cls, xp, grad_output, self, kernel_size, stride, padding, ceil_mode,
+            count_include_pad, divisor_override):
+        windows = avg_pool_windows(cls.label(), self.shape, cls.dims, kernel_size, stride, padding,
+                                   ceil_mode)
+        check_gradient(cls.label(), grad_output, pooled_shape(self.shape, windows))
+        return avg_pool_backward(xp, grad_output, windows, count_include_pad, divisor_override)
+
+    @classmethod
+    def samples(cls, s):
+        pool = getattr(ops, f"avg_pool{cls.dims}d")
+        for lead, args in (((2, 3), [2, [], 0, False, True, None]),
+                           ((2,), [2, 1, 1, False, True, None]),
+                           ((1, 2), [3, 2, 1, True, False, None]),
+                           ((1, 2), [2, 1, 0, False, True, 3]),
+                           ((0, 2), [2, 1, 0, False, True, None])):
+            x = planes(s, cls.dims, *lead)
+            yield s(s.real(*pool(x, *args).shape), x, *args)
+
+
+class avg_pool2d_backward(AvgPoolBackward):
+    """Gradients of means over two dims, spread over their windows."""
+
+    dims = 2
+    schema = ("avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size,"
+              " int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad,"
+              " int? divisor_override) -> Tensor")
+    grad = {"grad_output": ("avg_pool2d(grad, kernel_size, stride, padding, ceil_mode,"
+                            " count_include_pad, divisor_override)")}
+
+
+class avg_pool3d_backward(AvgPoolBackward):
+    """Gradients of means over three dims, spread over their windows."""
+
+    dims = 3
+    schema = ("avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size,"
+              " int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad,"
+              " int? divisor_override) -> Tensor")
+    lies = "rows"
+    grad = {"grad_output": ("avg_pool3d(grad, kernel_size, stride, padding, ceil_mode,"
+                            " count_include_pad, divisor_override)")}
+
+
+# ---------------------------------------------------------------------------------------------
+# Adaptive pooling: as many windows as the result has elements
+
+
+def _adaptive_samples(s, dims: int):
+    yield s(planes(s, dims, 2, 3), (2, 3, 5)[:dims])
+    yield s(planes(s, dims, 2), 2)
+    yield s(planes(s, dims, 1, 2), 7)  # more windows than elements
+    yield s(planes(s, dims, 0, 2), 2)
+    yield s(distinct(s, *_sizes(dims), 2).movedim(-1, 0), _sizes(dims))
+
+
+def _adaptive_gradient_shapes(dims: int) -> tuple:
+    """Leading dims of the input and trailing dims of the result, for samples of gradients."""
+    return ((2, 3), (2, 3, 5)[:dims]), ((2,), (2,) * dims), ((0, 2), _sizes(dims))
+
+
+class AdaptiveAvgPoolKernel(Pooling):
+    """Means over as many windows of the last dims as the result has elements."""
+
+    linear = ("self",)
+    function = True
+
+    @classmethod
+    def run(cls, xp, self, output_size):
+        windows = adaptive_pool_windows(cls.label(), self.shape, cls.dims, output_size)
+        refuse(cls.label(), self, "biu")
+        return avg_pool(xp, self, windows)
+
+    @classmethod
+    def shape(cls, self, output_size):
+        return adaptive_pool_shape(cls.label(), self.shape, cls.dims, output_size)
+
+    @classmethod
+    def samples(cls, s):
+        return _adaptive_samples(s, cls.dims)
+
+
+class _adaptive_avg_pool2d(AdaptiveAvgPoolKernel):
+    """Means over as many windows of the last two dims as the result has elements."""
+
+    dims = 2
+    schema = "_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"
+    grad = {"self": "_adaptive_avg_pool2d_backward(grad, self)"}
+
+
+class _adaptive_avg_pool3d(AdaptiveAvgPoolKernel):
+    """Means over as many windows of the last three dims as the result has elements."""
+
+    dims = 3
+    schema = "_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor"
+    grad = {"self": "_adaptive_avg_pool3d_backward(grad, self)"}
+
+
+class AdaptiveAvgPoolBackward(PoolingBackward):
+    """Gradients of adaptive means, spread over their windows."""
+
+    @classmethod
+    def run(cls, xp, grad_output, self):
+        sizes = grad_output.shape[-cls.dims:]
+        windows = adaptive_pool_windows(cls.label(), self.shape, cls.dims, sizes)
+        check_gradient(cls.label(), grad_output, pooled_shape(self.shape, windows))
+        return avg_pool_backward(xp, grad_output, windows)
+
+    @classmethod
+    def samples(cls, s):
+        for lead, out in _adaptive_gradient_shapes(cls.dims):
+            yield s(s.real(*lead, *out), planes(s, cls.dims, *lead))
+
+
+class _adaptive_avg_pool2d_backward(AdaptiveAvgPoolBackward):
+    """Gradients of adaptive means over two dims, spread over their windows."""
+
+    dims = 2
+    schema = "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor"
+    grad = {"grad_output": "_adaptive_avg_pool2d(grad, grad_output.shape[-2:])"}
+
+
+class _adaptive_avg_pool3d_backward(AdaptiveAvgPoolBackward):
+    """Gradients of adaptive means over three dims, spread over their windows."""
+
+    dims = 3
+    schema = "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor"
+    lies = "rows"
+    grad = {"grad_output": "_adaptive_avg_pool3d(grad, grad_output.shape[-3:])"}
+
+
+class AdaptiveAvgPool(Composite):
+    """Adaptive means; a single window is an ordinary mean."""
+
+    dims: int
+    method = function = False
+
+    @classmethod
+    def compose(cls, self, output_size):
+        name, dims = cls.base_name, cls.dims
+        if len(output_size) != dims:
+            raise ShapeError(f"{name}: output_size must be {dims}, got {len(output_size)} sizes")
+        check_planes(name, self.shape, dims)
+        if list(output_size) == [1] * dims:
+            return self.mean(list(range(-1, -dims - 1, -1)), True)
+        return getattr(ops, f"_{name}")(self, output_size)
+
+    @classmethod
+    def samples(cls, s):
+        yield from _adaptive_samples(s, cls.dims)
+        yield s(planes(s, cls.dims, 2, 3), 1)
+
+
+class adaptive_avg_pool2d(AdaptiveAvgPool):
+    """Means over as many windows of the last two dims as the result has elements."""
+
+    dims = 2
+    schema = "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"
+
+
+class adaptive_avg_pool3d(AdaptiveAvgPool):
+    """Means over as many windows of the last three dims as the result has elements."""
+
+    dims = 3
+    schema = "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor"
+
+
+class AdaptiveMaxPool(Pooling):
+    """Maxima over as many windows as the result has elements, and their flat places."""
+
+    diff_outputs = (True, False)
+    dtype = "[self.dtype, dt.int64]"
+
+    @classmethod
+    def run(cls, xp, self, output_size):
+        windows = adaptive_pool_windows(cls.label(), self.shape, cls.dims, output_size)
+        refuse(cls.label(), self, "biu")
+        return max_pool(xp, self, windows)
+
+    @classmethod
+    def decomp(cls, self, output_size):
+        sizes = tuple(self.shape)[-cls.dims:]
+        if self.ndim < cls.dims or any(o < 1 or n % o for n, o in zip(sizes, output_size)):
+            return NotImplemented  # windows of several sizes
+        window = [n // o for n, o in zip(sizes, output_size)]
+        return getattr(ops, f"max_pool{cls.dims}d_with_indices")(self, window, window)
+
+    @classmethod
+    def shape(cls, self, output_size):
+        return [adaptive_pool_shape(cls.label(), self.shape, cls.dims, output_size)] * 2
+
+    @classmethod
+    def samples(cls, s):
+        return _adaptive_samples(s, cls.dims)
+
+
+class adaptive_max_pool2d(AdaptiveMaxPool):
+    """Maxima over as many windows of two dims as the result has elements, and their places."""
+
+    dims = 2
+    schema = "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)"
+    grad = {"self": "adaptive_max_pool2d_backward(grad, self, result1)"}
+    push = {"result0": "max_pool_double_backward(self_t, result1, 2)"}
+
+
+class adaptive_max_pool3d(AdaptiveMaxPool):
+    """Maxima over as many windows of three dims as the result has elements, and their places."""
+
+    dims = 3
+    schema = "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)"
+    grad = {"self": "adaptive_max_pool3d_backward(grad, self, result1)"}
+    push = {"result0": "max_pool_double_backward(self_t, result1, 3)"}
+
+
+class AdaptiveMaxPoolBackward(PoolingBackward):
+    """Gradients of adaptive maxima, added up at the places they came from."""
+
+    nondiff = ("indices",)
+
+    @classmethod
+    def run(cls, xp, grad_output, self, indices):
+        check_gradient(cls.label(), grad_output, indices.shape)
+        check_planes(cls.label(), self.shape, cls.dims)
+        return max_pool_backward(xp, grad_output, self.shape, indices, cls.dims)
+
+    @classmethod
+    def samples(cls, s):
+        for lead, out in _adaptive_gradient_shapes(cls.dims):
+            x = planes(s, cls.dims, *lead)
+            y, places = getattr(ops, f"adaptive_max_pool{cls.dims}d")(x, out)
+            yield s(s.real(*y.shape), x, places)
+
+
+class adaptive_max_pool2d_backward(AdaptiveMaxPoolBackward):
+    """Gradients of adaptive maxima over two dims, added up at the places they came from."""
+
+    dims = 2
+    schema = ("adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices)"
+              " -> Tensor")
+    grad = {"grad_output": "max_pool_double_backward(grad, indices, 2)"}
+
+
+class adaptive_max_pool3d_backward(AdaptiveMaxPoolBackward):
+    """Gradients of adaptive maxima over three dims, added up at the places they came from."""
+
+    dims = 3
+    schema = ("adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices)"
+              " -> Tensor")
+    lies = "rows"
+    grad = {"grad_output": "max_pool_double_backward(grad, indices, 3)"}
+
+
+# ---------------------------------------------------------------------------------------------
+# Fractional pooling: windows that begin at pseudo-random places
+
+
+class FractionalMaxPool(Pooling):
+    """Maxima over windows that begin at pseudo-random places, and their flat places.
+
+    `random_samples` holds a number in [0, 1) for each image, channel and dim.
+    """
+
+    lies = "rows"
+    diff_outputs = (True, False)
+    dtype = "[self.dtype, dt.int64]"
+
+    @of_overload
+    def batch(ov, n, batched, *flat):
+        return fold(ov, (ov.op.dims + 1, 2), n, batched, flat)
+
+    @classmethod
+    def run(cls, xp, self, kernel_size, output_size, random_samples):
+        check_fractional(cls.label(), self, kernel_size, output_size, random_samples)
+        return fractional_max_pool(xp, self, kernel_size, output_size, random_samples)
+
+    @classmethod
+    def shape(cls, self, kernel_size, output_size, random_samples):
+        check_fractional(cls.label(), self, kernel_size, output_size, random_samples)
+        return [(*self.shape[:-cls.dims], *output_size)] * 2
+
+    @classmethod
+    def samples(cls, s):
+        dims, sizes = cls.dims, (7, 6, 5)[:cls.dims]
+
+        def draws(n):
+            return s.real(n, 2, dims, low=0.01, high=0.99)
+
+        yield s(distinct(s, 3, 2, *sizes), 2, (3, 4, 2)[:dims], draws(3))
+        yield s(distinct(s, 2, *sizes), (2, 3, 1)[:dims], 3, draws(1))
+        yield s(s.real(0, 2, *sizes), 2, 3, draws(0))
+
+
+class fractional_max_pool2d(FractionalMaxPool):
+    """Maxima over windows that begin at pseudo-random places of two dims, and their flat places."""
+
+    dims = 2
+    schema = ("fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size,"
+              " Tensor random_samples) -> (Tensor, Tensor)")
+    grad = {"self": "fractional_max_pool2d_backward(grad, self, kernel_size, output_size, result1)"}
+    push = {"result0": "max_pool_double_backward(self_t, result1, 2)"}
+
+
+class fractional_max_pool3d(FractionalMaxPool):
+    """Maxima over windows that begin at pseudo-random places of three dims, and their places."""
+
+    dims = 3
+    schema = ("fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size,"
+              " Tensor random_samples) -> (Tensor, Tensor)")
+    grad = {"self": "fractional_max_pool3d_backward(grad, self, kernel_size, output_size, result1)"}
+    push = {"result0": "max_pool_double_backward(self_t, result1, 3)"}
+
+
+class FractionalMaxPoolBackward(PoolingBackward):
+    """Gradients of fractional maxima, added up at the places they came from."""
+
+    lies = "rows"
+    nondiff = ("indices",)
+
+    @classmethod
+    def run(cls, xp, grad_output, self, kernel_size, output_size, indices):
+        check_gradient(cls.label(), grad_output, (*self.shape[:-cls.dims], *output_size))
+        return max_pool_backward(xp, grad_output, self.shape, indices, cls.dims)
+
+    @classmethod
+    def samples(cls, s):
+        for lead in ((2, 2), (2,)):
+            x, y = planes(s, cls.dims, *lead), s.real(*lead, *(2,) * cls.dims)
+            yield s(y, x, 2, 2, s.int(*y.shape, high=numel(_sizes(cls.dims))))
+
+
+class fractional_max_pool2d_backward(FractionalMaxPoolBackward):
+    """Gradients of fractional maxima over two dims, added up at the places they came from."""
+
+    dims = 2
+    schema = ("fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size,"
+              " int[2] output_size, Tensor indices) -> Tensor")
+    grad = {"grad_output": "max_pool_double_backward(grad, indices, 2)"}
+
+
+class fractional_max_pool3d_backward(FractionalMaxPoolBackward):
+    """Gradients of fractional maxima over three dims, added up at the places they came from."""
+
+    dims = 3
+    schema = ("fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size,"
+              " int[3] output_size, Tensor indices) -> Tensor")
+    grad = {"grad_output": "max_pool_double_backward(grad, indices, 3)"}

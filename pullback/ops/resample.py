@@ -28,7 +28,7 @@ from ..formulas.resample import (
 )
 from ..table.packets import ops
 from .pointwise import refuse
-from .pool import scatter_sum
+from .pool_kernels import scatter_sum
 
 # ---------------------------------------------------------------------------------------------
 # Resizing along one dim

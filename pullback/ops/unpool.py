@@ -10,12 +10,12 @@ from ..array.dims import numel
 from ..core.op import Composite, Op
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
-from .pool import (
-    _check_gradient,
-    _flat_planes,
+from .batching import fold_planes
+from .pool import distinct
+from .pool_kernels import (
+    check_gradient,
     check_planes,
-    distinct,
-    fold_front,
+    flat_planes,
     max_pool,
     max_pool_backward,
     pool_windows,
@@ -139,12 +139,13 @@ class max_pool2d_backward(Op):
         " padding, dilation, ceil_mode)[1], 2)")}
     cost = "reduce"
     method = function = False
-    batch = fold_front(3, 3)
+    dims = 2
+    batch = fold_planes
 
     def run(xp, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode):
         windows = pool_windows("max_pool2d_backward", self.shape, 2, kernel_size, stride, padding,
                                dilation, ceil_mode)
-        _check_gradient("max_pool2d_backward", grad_output, pooled_shape(self.shape, windows))
+        check_gradient("max_pool2d_backward", grad_output, pooled_shape(self.shape, windows))
         _, places = max_pool(xp, self, windows)
         return max_pool_backward(xp, grad_output, self.shape, places, 2)
 
@@ -186,7 +187,7 @@ def _unpool(xp, name: str, self, indices, output_size):
                          f"{list(output_size)})")
     shape = (*self.shape[:-rank], *output_size)
     out = xp.zeros(numel(shape), self.dtype)
-    out[_flat_planes(xp, indices, rank, size).reshape(-1)] = self.reshape(-1)
+    out[flat_planes(xp, indices, rank, size).reshape(-1)] = self.reshape(-1)
     return out.reshape(shape)
 
 
@@ -208,7 +209,8 @@ class max_unpool2d(Op):
     grad = {"self": "max_pool_double_backward(grad, indices, 2)"}
     cost = "reduce"
     method = function = False
-    batch = fold_front(3, 3)
+    dims = 2
+    batch = fold_planes
     decomp = _unpool_by_scatter
 
     def run(xp, self, indices, output_size):
@@ -236,7 +238,8 @@ class max_unpool3d(Op):
     grad = {"self": "max_pool_double_backward(grad, indices, 3)"}
     cost = "reduce"
     method = function = False
-    batch = fold_front(4, 4)
+    dims = 3
+    batch = fold_planes
 
     def run(xp, self, indices, output_size, stride, padding):
         _check_unpool("max_unpool3d", self, indices, output_size, 3)

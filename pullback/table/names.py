@@ -223,14 +223,13 @@ NAMES = {
         "embedding_backward embedding_renorm:i"
     ),
     "pool": (
-        "max_pool2d_with_indices max_pool2d_with_indices_backward max_pool2d avg_pool2d "
-        "avg_pool2d_backward _adaptive_avg_pool2d _adaptive_avg_pool2d_backward "
-        "adaptive_avg_pool2d adaptive_max_pool2d adaptive_max_pool2d_backward "
-        "fractional_max_pool2d fractional_max_pool2d_backward max_pool3d_with_indices "
-        "max_pool3d_with_indices_backward max_pool3d avg_pool3d avg_pool3d_backward "
-        "_adaptive_avg_pool3d _adaptive_avg_pool3d_backward adaptive_avg_pool3d "
-        "adaptive_max_pool3d adaptive_max_pool3d_backward fractional_max_pool3d "
-        "fractional_max_pool3d_backward"
+        "max_pool2d_with_indices max_pool3d_with_indices max_pool2d_with_indices_backward "
+        "max_pool3d_with_indices_backward max_pool2d max_pool3d avg_pool2d avg_pool3d "
+        "avg_pool2d_backward avg_pool3d_backward _adaptive_avg_pool2d _adaptive_avg_pool3d "
+        "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_avg_pool2d "
+        "adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d adaptive_max_pool2d_backward "
+        "adaptive_max_pool3d_backward fractional_max_pool2d fractional_max_pool3d "
+        "fractional_max_pool2d_backward fractional_max_pool3d_backward"
     ),
     "unpool": (
         "max_pool1d_with_indices max_pool1d avg_pool1d adaptive_avg_pool1d adaptive_max_pool1d "

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.ops import pool
+from pullback.ops import pool_kernels
 
 
 def scanned(x, kernel, stride):
@@ -23,12 +23,12 @@ def scanned(x, kernel, stride):
     return values, places
 
 
-@pytest.mark.parametrize("few", [0, pool.FEW], ids=["by offsets", "by search"])
+@pytest.mark.parametrize("few", [0, pool_kernels.FEW], ids=["by offsets", "by search"])
 @pytest.mark.parametrize("kernel, stride", [
     ((2,), (2,)), ((3,), (1,)), ((1, 3), (2, 1)), ((2, 2), (3, 2)), ((2, 1, 2), (1, 2, 2))])
 @pytest.mark.parametrize("filling", ["ties", "nan", "-inf", "apart"])
 def test_maxima_of_few_elements(kernel, stride, filling, few, monkeypatch):
-    monkeypatch.setattr(pool, "FEW", few)
+    monkeypatch.setattr(pool_kernels, "FEW", few)
     random = np.random.default_rng(0)
     x = random.integers(-2, 3, (2, 3, *(5, 6, 4)[:len(kernel)])).astype(np.float64)
     if filling == "nan":
