@@ -3,7 +3,7 @@
 `dispatch` sends a call to the highest level among its arguments, as `bind` does with an operator;
 a rule per kind of interpreter says what the call means there, in terms of the same call one level
 below.  Everything else (a trace above all) runs `forward` on its own values.  Read first:
-`function.py`.
+`function.py`; then `mapped_function.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..core.handle import Tensor, is_buffer, make
 from ..core.project import project
 from ..core.stack import outlive
 from ..core.state import fast, off, state, tied
-from ..core.surface import assign, refresh
+from ..core.surface import refresh
 from ..core.tape import Accumulate, Node, level_own, make_node, on_tape
 from ..interp.box import map_tensors
 from ..interp.jvp import Dual, Jvp
@@ -30,13 +30,13 @@ from .function import (
     FunctionCtx,
     VmapInfo,
     _finish,
-    _Meta,
     _new,
     _Plan,
     _plan_of,
 )
 from .grad_mode import is_grad_enabled
 from .gradients import grad
+from .mapped_function import map_nested, mapped_function
 
 _ndarray = np.ndarray
 
@@ -101,7 +101,7 @@ class _Low:
 
         ctx = _new(self.kind)
         for name, value in self.notes.items():
-            ctx.__dict__[name] = _mapped(up, value)
+            ctx.__dict__[name] = map_nested(up, value)
         ctx._non_differentiable = tuple(
             [made.get(id(t), t) for t in self.notes.get("_non_differentiable", ())]
         )
@@ -195,14 +195,6 @@ def _pairs(lower, upper) -> list:
     if isinstance(lower, (tuple, list)):
         return [pair for a, b in zip(lower, upper) for pair in _pairs(a, b)]
     return []
-
-
-def _mapped(function, value):
-    if type(value) is dict:
-        return {k: _mapped(function, v) for k, v in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)([_mapped(function, v) for v in value])
-    return function(value) if isinstance(value, Tensor) else value
 
 
 def _raised(out, lower: tuple, upper: tuple, wrap):
@@ -394,57 +386,57 @@ def _batch(cls, plan, args, interp, needs) -> tuple:
                 cure="set generate_vmap_rule=False or delete the vmap staticmethod",
             )
         )
-    dims = _mapped(lambda t: t._data.dim if interp.mine(t) else None, args)
+    dims = map_nested(lambda t: t._data.dim if interp.mine(t) else None, args)
     dims = tuple([_nothing(d, a) for d, a in zip(dims, args)])
     lower = map_tensors(lambda t: t._data.inner if interp.mine(t) else t, args)
     with _below(interp):
         if own:
-            result = cls.vmap(VmapInfo(interp.size, interp.randomness), dims, *lower)
-            if not isinstance(result, tuple) or len(result) != 2:
-                raise errors.TransformError(
-                    errors.text(
-                        f"Expected the {cls.__name__}.vmap staticmethod to have two returns, an "
-                        f"output and out_dims with pytree structure compatible with the output, "
-                        f"got {type(result).__name__} ({errors.user_line(3)})",
-                        cure="return (output, out_dims)",
-                    )
-                )
-            out, out_dims = result
+            out, out_dims = _user_batched(cls, interp, dims, lower)
         elif cls.generate_vmap_rule:
-            mapped = _mapped_function(cls, plan, interp.size, interp.randomness, dims)
+            mapped = mapped_function(cls, plan, interp.size, interp.randomness, dims)
             out = dispatch(mapped, _plan_of(mapped), lower, needs)[0]
             out_dims = mapped.out_dims
         else:
-            raise errors.TransformError(
-                errors.text(
-                    f"You tried to vmap over {cls.__name__}, but this autograd.Function does not "
-                    f"have vmap support ({errors.user_line(3)})",
-                    cure=[
-                        "implement the vmap staticmethod: vmap(info, in_dims, *args) -> (output, "
-                        "out_dims)",
-                        "or set generate_vmap_rule = True, if forward, backward and jvp are made "
-                        "of tensor operators",
-                    ],
-                )
-            )
+            raise errors.TransformError(errors.text(
+                f"You tried to vmap over {cls.__name__}, but this autograd.Function does not have "
+                f"vmap support ({errors.user_line(3)})",
+                cure=["implement the vmap staticmethod: vmap(info, in_dims, *args) -> (output, "
+                      "out_dims)",
+                      "or set generate_vmap_rule = True, if forward, backward and jvp are made of "
+                      "tensor operators"]))
     given = {id(a): b for a, b in _pairs(lower, args)}
+    places = _places(cls, out, out_dims)
+    if not isinstance(out, tuple):
+        return _boxed(interp, out, places[0], given), None
+    return tuple([_boxed(interp, o, d, given) for o, d in zip(out, places)]), None
+
+
+def _user_batched(cls, interp, dims: tuple, lower: tuple) -> tuple:
+    """(Output, out_dims) of the user's `vmap`."""
+    result = cls.vmap(VmapInfo(interp.size, interp.randomness), dims, *lower)
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise errors.TransformError(errors.text(
+            f"Expected the {cls.__name__}.vmap staticmethod to have two returns, an output and "
+            f"out_dims with pytree structure compatible with the output, got "
+            f"{type(result).__name__} ({errors.user_line(4)})",
+            cure="return (output, out_dims)"))
+    return result
+
+
+def _places(cls, out, out_dims) -> tuple:
+    """The batch dimension of each output."""
     single = not isinstance(out, tuple)
     places = (out_dims,) if single else out_dims
     if not single and not isinstance(places, (tuple, list)):
         places = (out_dims,) * len(out)
-    outs = (out,) if single else out
+    count = 1 if single else len(out)
     other = (tuple, list) if isinstance(out, Tensor) else tuple if type(out) is list else ()
-    if len(places) != len(outs) or isinstance(out_dims, other):
-        raise errors.TransformError(
-            errors.text(
-                f"{cls.__name__}.vmap returned an incompatible (output, out_dims): the dims do not "
-                f"fit the output ({errors.user_line(3)})",
-                f"outputs: {1 if single else len(outs)}, out_dims: {out_dims}",
-                "return one int or None per output, in the structure of the output",
-            )
-        )
-    made = tuple([_boxed(interp, o, d, given) for o, d in zip(outs, places)])
-    return made[0] if single else made, None
+    if len(places) != count or isinstance(out_dims, other):
+        raise errors.TransformError(errors.text(
+            f"{cls.__name__}.vmap returned an incompatible (output, out_dims): the dims do not "
+            f"fit the output ({errors.user_line(4)})", f"outputs: {count}, out_dims: {out_dims}",
+            "return one int or None per output, in the structure of the output"))
+    return places
 
 
 def _nothing(dim, arg):
@@ -467,191 +459,6 @@ def _boxed(interp, value, dim, given: dict):
         return make(box)
     target._data = box  # an argument that was overwritten
     return target
-
-
-class _Hole:
-    """A tensor's place in the notes of a context: its number, and its batch dimension."""
-
-    __slots__ = ("dim", "number")
-
-    def __init__(self, number: int, dim: int | None):
-        self.number, self.dim = number, dim
-
-
-def _mapped_function(cls, plan: _Plan, size: int, randomness: str, dims: tuple) -> type:
-    """The function on a batch as a function of its own: every static method under `vmap`."""
-
-    def enter():
-        return Vmap(size, randomness)
-
-    def box(level, values, places):
-        return tuple(
-            [
-                type(v)(box(level, v, d))
-                if type(v) in (list, tuple)
-                else make(Batched(level, v, d))
-                if isinstance(v, Tensor) and d is not None
-                else v
-                for v, d in zip(values, places)
-            ]
-        )
-
-    def note(ctx, level, inner, boxes, args):
-        """Keep the inner context: its tensors as saved ones, the rest as it is."""
-        tensors: list = []
-
-        def hole(t):
-            mine = level.mine(t)
-            tensors.append(t._data.inner if mine else t)
-            return _Hole(len(tensors) - 1, t._data.dim if mine else None)
-
-        notes = {
-            k: v for k, v in inner.__dict__.items() if k not in ("_dirty", "_non_differentiable")
-        }
-        ctx.notes = _mapped(hole, notes)
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
-        ctx.set_materialize_grads(inner.materialize_grads)
-
-    def restore(ctx, level):
-        inner = _new(plan.context)
-        saved = ctx.saved_tensors
-
-        def fill(value):
-            if type(value) is _Hole:
-                t = saved[value.number]
-                return t if value.dim is None else make(Batched(level, t, value.dim))
-            if type(value) is dict:
-                return {k: fill(v) for k, v in value.items()}
-            return type(value)([fill(v) for v in value]) if type(value) in (list, tuple) else value
-
-        inner.__dict__.update(fill(ctx.notes))
-        inner.needs_input_grad = ctx.needs_input_grad
-        inner._pushing = ctx._pushing
-        return inner
-
-    def settle(ctx, level, inner, boxes, before, args, out):
-        """Outputs of the inner function at the level below."""
-        outs = out if isinstance(out, tuple) else (out,)
-        dirty, fixed, made, places = [], [], [], []
-        for o in outs:
-            if not isinstance(o, Tensor):
-                made.append(o)
-                places.append(None)
-                continue
-            i = next((i for i, b in enumerate(boxes) if b is o), None)
-            if i is not None and any(o is d for d in inner._dirty):
-                target, box_ = args[i], o._data
-                if box_ is not before[i]:
-                    new = box_.inner
-                    if box_.dim != before[i].dim:
-                        new = ops.movedim(new, box_.dim, before[i].dim)
-                    assign(target, new)
-                dirty.append(target)
-                made.append(target)
-                places.append(dims[i])
-                continue
-            mine = level.mine(o)
-            lower = o._data.inner if mine else o
-            made.append(lower)
-            places.append(o._data.dim if mine else None)
-            if any(o is n for n in inner._non_differentiable):
-                fixed.append(lower)
-        mapped.out_dims = tuple(places) if isinstance(out, tuple) else places[0]
-        if ctx is not None:
-            ctx.mark_dirty(*dirty)
-            ctx.mark_non_differentiable(*fixed)
-        return tuple(made) if isinstance(out, tuple) else made[0]
-
-    def forward(ctx, *args):
-        with enter() as level:
-            boxes = box(level, args, dims)
-            before = [b._data if isinstance(b, Tensor) else None for b in boxes]
-            inner = _new(plan.context)
-            inner.needs_input_grad = ctx.needs_input_grad
-            out = plan.forward(inner, *boxes)
-            made = settle(ctx, level, inner, boxes, before, args, out)
-            note(ctx, level, inner, boxes, args)
-        return made
-
-    def forward_alone(*args):
-        with enter() as level:
-            boxes = box(level, args, dims)
-            before = [b._data if isinstance(b, Tensor) else None for b in boxes]
-            probe = _new(plan.context)
-            probe.needs_input_grad = (False,) * len(args)
-            out = plan.forward(*boxes)
-            plan.setup(probe, boxes, out)  # says which arguments are overwritten
-            return settle(None, level, probe, boxes, before, args, out)
-
-    def setup(ctx, inputs, output):
-        with enter() as level:
-            boxes = box(level, inputs, dims)
-            outs = output if isinstance(output, tuple) else (output,)
-            places = mapped.out_dims if isinstance(output, tuple) else (mapped.out_dims,)
-            boxed = box(level, outs, places)
-            for i, o in enumerate(outs):  # an argument that is returned is the same box
-                for a, b in zip(inputs, boxes):
-                    if a is o and isinstance(o, Tensor):
-                        boxed = (*boxed[:i], b, *boxed[i + 1 :])
-            inner = _new(plan.context)
-            inner.needs_input_grad = ctx.needs_input_grad
-            plan.setup(inner, boxes, boxed if isinstance(output, tuple) else boxed[0])
-
-            def original(t):
-                pairs = (*zip(boxes, inputs), *zip(boxed, outs))
-                return next((lower for b, lower in pairs if b is t), t)
-
-            ctx.mark_dirty(*[original(t) for t in inner._dirty])
-            ctx.mark_non_differentiable(*[original(t) for t in inner._non_differentiable])
-            note(ctx, level, inner, boxes, inputs)
-
-    def backward(ctx, *grads):
-        with enter() as level:
-            places = mapped.out_dims if isinstance(mapped.out_dims, tuple) else (mapped.out_dims,)
-            found = plan.backward(restore(ctx, level), *box(level, grads, places))
-            found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-            return tuple([_like_input(level, g, d) for g, d in zip(found, dims)])
-
-    def jvp(ctx, *tangents):
-        with enter() as level:
-            found = cls.jvp(restore(ctx, level), *box(level, tangents, dims))
-            found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-            places = mapped.out_dims if isinstance(mapped.out_dims, tuple) else (mapped.out_dims,)
-            made = tuple([_like_output(level, t, d) for t, d in zip(found, places)])
-        return made if isinstance(mapped.out_dims, tuple) else made[0]
-
-    methods = {
-        "forward": staticmethod(forward_alone if plan.split else forward),
-        "generate_vmap_rule": True,
-        "out_dims": None,
-    }
-    if plan.split:
-        methods["setup_context"] = staticmethod(setup)
-    if plan.backward is not Function.backward:
-        backward._once = getattr(plan.backward, "_once", False)
-        methods["backward"] = staticmethod(backward)
-    if cls.jvp is not Function.jvp:
-        methods["jvp"] = staticmethod(jvp)
-    mapped = _Meta(f"Vmapped{cls.__name__}", (Function,), methods)
-    return mapped
-
-
-def _like_input(level: Vmap, g, dim):
-    """The gradient of an input at the level below: summed over the examples if they share it."""
-    if g is None or not isinstance(g, Tensor):
-        return g
-    if level.mine(g):
-        inner = level.front(g)
-        return ops.sum(inner, [0]) if dim is None else ops.movedim(inner, 0, dim)
-    return g if dim is None else ops.movedim(level.stacked(g), 0, dim)
-
-
-def _like_output(level: Vmap, t, dim):
-    """The tangent of an output at the level below."""
-    if t is None or dim is None:
-        return t
-    return ops.movedim(level.stacked(t), 0, dim)
 
 
 _RULES = {Lift: _lift, Jvp: _push, Vmap: _batch}
