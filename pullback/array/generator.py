@@ -12,6 +12,7 @@ import threading
 
 import numpy as np
 
+from ..core.events import RESTORES, SEEDS
 from ..core.handle import Tensor, make
 from ..core.state import renewed
 from ..core.state import state as now
@@ -37,7 +38,7 @@ class Generator:
         self._twister = None  # made on first use: importing numpy.random takes a while
         self._address: int | None = None  # of the twister's state, 0 if C cannot use it
         if now.mode:
-            now.stack[now.mode].seeded(self)
+            now.stack[now.mode].event(SEEDS, self)
 
     def manual_seed(self, seed: int) -> Generator:
         """Restart the stream from `seed`, any integer of 64 bits, signed or not."""
@@ -47,7 +48,7 @@ class Generator:
         if not -(1 << 63) <= seed < 1 << 64:
             raise ValueError(f"Overflow when unpacking long long: the seed {seed} has over 64 bits")
         if now.mode:
-            now.stack[now.mode].seeded(self)
+            now.stack[now.mode].event(SEEDS, self)
         with self.lock:
             self._seed = seed & ((1 << 64) - 1)
             self.spare = None
@@ -91,7 +92,7 @@ class Generator:
         if fields["seeded"] != 1 or not 1 <= fields["left"] <= 624 or fields["next"] > 624:
             raise RuntimeError("Invalid mt19937 state")
         if now.mode:
-            now.stack[now.mode].restored(self, state)
+            now.stack[now.mode].event(RESTORES, self, state)
         key, position = fields["key"].astype(np.uint32), 625 - int(fields["left"])
         with self.lock:
             self._seed = int(fields["seed"])

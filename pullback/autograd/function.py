@@ -23,6 +23,7 @@ import numpy as np
 from .. import errors
 from ..array import dtype as dt
 from ..core.dispatching import detach_kept, proper
+from ..core.events import UNPACKED
 from ..core.handle import Link, Tensor, cell_of, is_buffer, make, one_more
 from ..core.hooks import Packed, SavedTensor, packed
 from ..core.state import fast, off, sequence, state
@@ -136,7 +137,8 @@ class FunctionCtx:
                     value = proper(again)
                 elif not is_buffer(value._data) and (
                         getattr(value._data, "interp", None) is not None):
-                    value = value._data.interp.unpacked(value)
+                    found = value._data.interp.event(UNPACKED, value)
+                    value = value if found is None else found
                 else:
                     value = proper(value if value._edge is not None else as_saved(node, value))
             values.append(value)

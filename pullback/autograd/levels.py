@@ -13,6 +13,7 @@ import functools
 import numpy as np
 
 from .. import errors
+from ..core.events import CALLED_FUNCTION, CALLS_FUNCTION
 from ..core.handle import Tensor, is_buffer, make
 from ..core.project import project
 from ..core.stack import outlive
@@ -137,10 +138,11 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
     if cls._single_level:
         rule = _run
     before = owner.recorder.graph.last() if adopts and tracked else None
-    if level and rule is _run and interp.keeps_functions and not cls._emits:
-        out, ctx = interp.function_call(cls, args, lambda: _run(cls, plan, args, interp, needs))
-    else:
-        out, ctx = rule(cls, plan, args, interp, needs)
+    found = None
+    if level and rule is _run and not cls._emits:
+        found = interp.event(
+            CALLS_FUNCTION, cls, args, lambda: _run(cls, plan, args, interp, needs))
+    out, ctx = rule(cls, plan, args, interp, needs) if found is None else found
     if ctx is None and tracked:
         ctx = _context(plan, args, out, needs)
     if ctx is None:
@@ -149,7 +151,7 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
     kind = _generated(plan.node) if isinstance(interp, Lift) else None
     made = _finish(plan, ctx, args, places, edges, out, tracked, level, kind)
     if adopts and tracked and interp is owner:
-        owner.function_called(cls, [args[i] for i in places], made, before)
+        owner.event(CALLED_FUNCTION, cls, [args[i] for i in places], made, before)
     return made, low
 
 

@@ -23,7 +23,7 @@ from ..array.generator import Generator, default_generator
 from ..array.layout import strides_order
 from ..array.size import from_data
 from ..autograd.gradients import grad as engine_grad
-from ..core import tape
+from ..core import events, tape
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
 from ..core.hooks import RemovableHandle
 from ..core.op import overload
@@ -136,7 +136,8 @@ class Capture(Hooking, Placing, Trace):
                 node.meta.setdefault("recompute", wish)
                 node.meta["ac_graph_id"] = self.regions
 
-    def reviewed(self, t: Tensor, step: tuple, new, base: Tensor) -> None:
+    def reshaped(self, t: Tensor, step: tuple, new, base: Tensor) -> None:
+        """`t_()` and the like on a tensor of the capture: a change of metadata."""
         if self.late and any(t is h or t._data is h._data for h in self.inputs):
             raise AssertionError(errors.text(
                 "Found an input that had its metadata mutated in the backward of a compiled "
@@ -156,7 +157,8 @@ class Capture(Hooking, Placing, Trace):
         if base is t and known.box is t._data:  # its values are those that it came with
             known.box = new
 
-    def took(self, t: Tensor, source: Tensor) -> None:
+    def took_memory(self, t: Tensor, source: Tensor) -> None:
+        """`t.set_(source)`: a detached alias from here on."""
         if source is t:
             cell_of(t).version += 1
             return
@@ -178,7 +180,8 @@ class Capture(Hooking, Placing, Trace):
         t._link.silent = True
         t._data = self.cut(source)._data
 
-    def blurs(self, t: Tensor) -> None:
+    def wrote_unrecorded(self, t: Tensor) -> None:
+        """Values of a tensor were replaced and its history was not."""
         if t._edge is not None and not self.joined:
             self.blurred = self.blurred or tape.place()
 
@@ -202,14 +205,9 @@ class Capture(Hooking, Placing, Trace):
             node.meta["cut"] = True
         return self.wrap(t._data.inner, node)
 
-    def function_called(self, cls, args: list, outs, before) -> None:
+    def called_function(self, cls, args: list, outs, before) -> None:
+        """A custom function ran on tensors of the capture."""
         self.grafts.function(cls, args, outs, before)
-
-    def traced_hook(self, t: Tensor, hook):
-        return self.grafts.hook(t, hook)
-
-    def node_hook(self, node, kind: str, hook):
-        return self.grafts.node_hook(node, kind, hook)
 
     def pull(self, node, grads, needs):
         self.sweeps = self.sweeps or not self.joined
@@ -277,6 +275,7 @@ class Capture(Hooking, Placing, Trace):
         return [self.wrap(v._data.inner, n) for v, n in zip(values, later)]
 
     def sliced(self, base: Tensor, chain: tuple, new: Tensor, by) -> Tensor | None:
+        """The base after a write through a view by an operator, with a history of its own."""
         if not (self.mine(base) and self.mine(new)) or new._edge is None and base._edge is None:
             return None
         node = sliced(base, chain, new, by, self.pull)
@@ -288,12 +287,14 @@ class Capture(Hooking, Placing, Trace):
         return whole
 
     def sliced_again(self, x: Tensor) -> None:
+        """A view through which such a base was written is up to date again."""
         # as often as PyTorch takes the view: the numbers of nodes show it
         with _recording(self.level, False):
             replay(make(x._link.base._data), x._link.chain)
         self._sliced = x if x._link.chain[0][0].name == "as_strided" else None
 
     def looked_at(self) -> None:
+        """A view that was not written itself is brought up to date."""
         # the first look at another view after such a write takes it once more
         x, self._sliced = self._sliced, None
         if x is not None:
@@ -305,6 +306,7 @@ class Capture(Hooking, Placing, Trace):
         return cell.version > turns
 
     def keep_old(self, ov, flat: tuple, t: Tensor) -> None:
+        """Copy a value that an operator is about to overwrite, where its pullback needs it."""
         rule = self.spelling.rule(ov)
         for (_, kind, name, _), guard in zip(rule.saves, rule.guards) if rule else ():
             needed = not guard or any(getattr(flat[rule.inputs[g]], "_edge", None) is not None
@@ -326,6 +328,7 @@ class Capture(Hooking, Placing, Trace):
         return self.cut(t) if t._edge is not None and self.mine(t) else t
 
     def was_read(self, t: Tensor) -> None:
+        """The function looked at values of a tensor from outside."""
         self.reads.append(Read(t, contents(t._data)))
 
     def known(self, node):
@@ -340,6 +343,7 @@ class Capture(Hooking, Placing, Trace):
         node.meta["partitioner_tag"] = "must_be_in_backward" if self.late else "is_forward"
 
     def met_wrapper(self, t: Tensor) -> None:
+        """A wrapper with a history comes from outside: the capture begins again with its parts."""
         raise Wrapped(t)
 
     def seeded(self, generator) -> None:
@@ -376,7 +380,7 @@ class Capture(Hooking, Placing, Trace):
         """A tensor with values that the graph may rely on."""
         return self.wrap(fake_of(t), self.recorder.constant(t))
 
-    def fresh(self, t: Tensor) -> Tensor:
+    def made(self, t: Tensor) -> Tensor:
         """A tensor that the function makes from values."""
         made = self.constant(t)
         if not self.literal:
@@ -386,6 +390,17 @@ class Capture(Hooking, Placing, Trace):
         node = self.recorder.call(copy, (made._data.node,), made)
         self.recorder.values[node] = t
         return self.wrap(made._data.inner, node)
+
+    on = {
+        **Trace.on, events.RESHAPED: reshaped, events.TOOK_MEMORY: took_memory,
+        events.TOOK_DATA: Placing.took_data, events.OVERWRITES: keep_old, events.SCATTERS: sliced,
+        events.WROTE_VIEW: sliced_again, events.WROTE_UNRECORDED: wrote_unrecorded,
+        events.WROTE_UNCOUNTED: Placing.wrote_uncounted, events.REFRESHES: looked_at,
+        events.READ: was_read, events.MADE: made, events.UNPACKED: Placing.unpacked,
+        events.SEEDS: seeded, events.RESTORES: restored,
+        events.HOOKED: Hooking.hook_registered, events.HOOK_HANDLE: Hooking.keep_handle,
+        events.CALLED_FUNCTION: called_function, events.MET_WRAPPER: met_wrapper,
+    }
 
     def wrap(self, value: Tensor, node) -> Tensor:
         if self.diary is None:
@@ -603,7 +618,7 @@ def capture(
             root.begin(t, level, recorder.input(t))
             level.first[id(root.input)] = root.input._data
             if root.whole is not None:  # its values come from memory that has no history
-                level.blurs(root.input)
+                level.wrote_unrecorded(root.input)
         handles, boxes, made = [], [], {}
         for i in unique:
             value = tensors[i]

@@ -86,6 +86,7 @@ class Hooking:
     """The part of a capture that looks after hooks."""
 
     mine: Any
+    grafts: Any
     joined: bool
     sweeps = False  # has the function run a sweep of its own?
     beyond = False  # has one of them come to an input that is no leaf?
@@ -96,6 +97,17 @@ class Hooking:
     adopted: list
     hooked: dict[tuple[int, str], Table]
     handles: WeakSet[RemovableHandle]  # of all hooks; those that the function keeps stay in it
+
+    def hook_registered(self, at, kind: str, hook):
+        """Where the hook of an input is kept, or what is registered of one that is traced."""
+        if kind in ("pre", "post"):
+            return self.grafts.node_hook(at, kind, hook)
+        table = self.hooks_of(at, kind, hook)
+        return self.grafts.hook(at, hook) if table is None and kind == "tensor" else table
+
+    def keep_handle(self, handle: RemovableHandle) -> None:
+        """The function may keep the handle of a hook, and return it."""
+        self.handles.add(handle)
 
     def hooks_of(self, t: Tensor, kind: str, hook) -> Table | None:
         """Where hooks of an input are kept; None for a tensor of the function's own, or a hook that

@@ -48,6 +48,7 @@ class Placing:
     level: int
     inputs: list[Tensor]
     first: dict[int, object]
+    moved: set[int]  # handles whose `.data` was replaced
     together: set[int]  # handles of tensors that have the memory of an input by `.data`
     shared: dict[int, Any]
     writes: list[tuple]
@@ -68,8 +69,9 @@ class Placing:
         """A function that need not be a graph runs as it is written instead."""
         return (errors.TransformError if self.literal else errors.DataDependentError)(text)
 
-    def lent(self, t: Tensor, source: Tensor) -> None:
-        """Told of `t.data = source`: both look at the memory of an input from here on."""
+    def took_data(self, t: Tensor, source: Tensor) -> None:
+        """`t.data = source`: both look at the memory of an input from here on."""
+        self.moved.add(id(t))
         root = root_of(source)
         if id(root) in self.first and root is not t:
             self.together |= {id(t), id(root)}
@@ -110,6 +112,7 @@ class Placing:
         return self._recorded(overload("copy"), (*flat, False), copied)
 
     def unpacked(self, t: Tensor) -> Tensor:
+        """What a backward gets for a saved input: a write there is one to the input."""
         owner = next((h for h in self.inputs if h._data is t._data and h._link is None), None)
         if owner is None or t._link is not None:
             return t
@@ -213,7 +216,8 @@ class Placing:
                 f"({errors.user_line(2)})", describe(root),
                 "give it the tensor that has all of the memory"))
 
-    def uncounted(self, t: Tensor) -> None:
+    def wrote_uncounted(self, t: Tensor) -> None:
+        """Count a write through the `.data` of a tensor, which its version does not."""
         self.silent[cell_of(t)] = self.silent.get(cell_of(t), 0) + 1
 
     def _replaced(self, ov, replacement, flat):

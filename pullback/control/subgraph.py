@@ -18,6 +18,7 @@ from ..array import dtype as dt
 from ..array.fake import Fake
 from ..core import tape
 from ..core.dispatching import Outer
+from ..core.events import CALLS_FUNCTION, HOOKED
 from ..core.handle import Tensor, make
 from ..core.op import overload
 from ..core.stack import bind
@@ -120,8 +121,12 @@ class _Inner(Trace):
     title = "a branch or loop body"
     joined = False  # inside of the `forward` of a function whose `backward` is its history?
 
+    keeps_functions = False  # are custom functions nodes of its graph?
+
     def function_call(self, cls, args, run):
         """One node for a custom function, whose derivatives are not those of what it computes."""
+        if not self.keeps_functions:
+            return None
         recorder, graph = self.recorder, self.recorder.graph
         last = next(reversed(graph.nodes), None)
         out, ctx = run()
@@ -154,12 +159,10 @@ class _Inner(Trace):
                                handle._data.node)
         return super().rebound_to(handle, new)
 
-    def hooks_of(self, t, kind, hook):
+    def hooked(self, at, kind, hook):
         self.recorder.blur("a hook is registered")
 
-    def node_hook(self, node, kind, hook):
-        self.recorder.blur("a hook is registered")
-        return hook
+    on = {**Trace.on, CALLS_FUNCTION: function_call, HOOKED: hooked}
 
     def _value(self, t: Tensor) -> Tensor:
         return t._data.inner if self.mine(t) else stand_in(t)
@@ -425,7 +428,8 @@ def closed(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]], 
            returns: Sequence[Callable], level: Trace) -> list[GraphModule]:
     """The graphs of functions that reach nothing from outside, for a node of a capture."""
     plain = all(isinstance(f, GraphModule) and f.meta.get("plain") for f in functions)
-    if level.keeps_functions:  # a branch of a branch: they are differentiated together
+    if isinstance(level, _Inner) and level.keeps_functions:
+        # a branch of a branch: they are differentiated together
         level.recorder.calls |= not plain
         plain = all(isinstance(f, GraphModule) for f in functions)
     if plain and not (level.decompositions or level.keeps_composites):

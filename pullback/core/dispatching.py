@@ -17,6 +17,7 @@ import numpy as np
 from .. import errors
 from ..array import dtype as dt
 from ..array.fake import Fake
+from .events import MET_WRAPPER
 from .handle import Tensor, cell_of, make
 from .op import overload
 from .overriding import _slot, method_of
@@ -380,7 +381,7 @@ def _met(flat: tuple, level: int) -> None:
     for t in tensors_in(flat):
         if (t._edge is not None and t._data.__class__ is Outer
                 and t._data.born is not state.stack[level]):
-            state.stack[level].met_wrapper(t)
+            state.stack[level].event(MET_WRAPPER, t)
 
 
 def operator(ov, flat: tuple):

@@ -13,6 +13,7 @@ import itertools
 import weakref
 
 from .. import errors
+from .events import HOOK_HANDLE, HOOKED
 from .handle import Tensor, cell_of, make, meta_of
 from .state import count, off, state, tied
 from .tape import Accumulate, Node, Port, freed, modified, port
@@ -96,44 +97,37 @@ def tables_of(node: Node) -> dict:
 
 def on_tensor(t: Tensor, hook) -> RemovableHandle:
     """`Tensor.register_hook`, for a tensor that requires grad."""
-    kept = _kept_by_capture(t, "tensor", hook)
-    if kept is not None:
-        return kept
-    edge = t._edge
     interp = getattr(t._data, "interp", None)
-    hook = hook if interp is None else interp.traced_hook(t, hook)
+    heard = None if interp is None else interp.event(HOOKED, t, "tensor", hook)
+    if isinstance(heard, Table):
+        return _shown(interp, add({0: heard}, 0, hook, False))
+    edge, hook = t._edge, hook if heard is None else heard
     node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
     by_output = tables_of(node).setdefault("tensor", {})
-    return _shown(t, add(by_output, number, hook, isinstance(node, Accumulate)))
+    return _shown(interp, add(by_output, number, hook, isinstance(node, Accumulate)))
 
 
-def _kept_by_capture(t: Tensor, kind: str, hook) -> RemovableHandle | None:
-    """The handle of a hook on an input of a captured function, which registers it in every call."""
-    interp = getattr(t._data, "interp", None)
-    table = None if interp is None else interp.hooks_of(t, kind, hook)
-    return None if table is None else _shown(t, add({0: table}, 0, hook, False))
-
-
-def _shown(t: Tensor, handle: RemovableHandle) -> RemovableHandle:
-    """Let a capture know of a handle that its function may keep."""
-    interp = getattr(t._data, "interp", None)
-    if interp is not None and interp.adopts:
-        interp.handles.add(handle)
+def _shown(interp, handle: RemovableHandle) -> RemovableHandle:
+    """Tell the level of a tensor of a handle that its function may keep."""
+    if interp is not None:
+        interp.event(HOOK_HANDLE, handle)
     return handle
 
 
 def on_node(node: Node, kind: str, hook) -> RemovableHandle:
     """`Node.register_hook` ("post") and `Node.register_prehook` ("pre")."""
     if 0 < node.level < len(state.stack):
-        hook = state.stack[node.level].node_hook(node, kind, hook)
+        heard = state.stack[node.level].event(HOOKED, node, kind, hook)
+        hook = hook if heard is None else heard
     return add(tables_of(node), kind, hook, isinstance(node, Accumulate))
 
 
 def on_accumulated(t: Tensor, hook) -> RemovableHandle:
     """`Tensor.register_post_accumulate_grad_hook`."""
-    kept = _kept_by_capture(t, "accumulated", hook)
-    if kept is not None:
-        return kept
+    interp = getattr(t._data, "interp", None)
+    heard = None if interp is None else interp.event(HOOKED, t, "accumulated", hook)
+    if heard is not None:
+        return _shown(interp, add({0: heard}, 0, hook, False))
     meta = meta_of(t)
     tables = {} if meta.post_hooks is None else {0: meta.post_hooks}
     handle = add(tables, 0, hook, True)

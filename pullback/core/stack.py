@@ -16,6 +16,7 @@ from .. import errors
 from ..array.dims import broadcast_shapes
 from ..array.evaluate import escaped, raw_of, run_raw, wrap_all
 from ..array.fake import Fake, fake_like
+from . import events
 from .handle import INFERENCE, Box, Tensor, cell_of, is_buffer, make
 from .state import count, fast, state, tied, turn, uncast
 
@@ -29,7 +30,6 @@ class Interpreter:
     takes_again = False  # is a view of what was written taken again when it is first used?
     spelling = None  # how its graphs show what PyTorch has in another form (`graph/spelling.py`)
     copies_views = False  # are views copies, which only show the layout that they would have?
-    keeps_apart = False  # refuses writes to windows that overlap?
     adopts = False  # turns tensors from outside into its own when an operator meets them
     modal = False  # wants operators without boxed arguments too
     pull = None  # runs nodes of the tape, to know what the operators of their formulas are for
@@ -37,86 +37,32 @@ class Interpreter:
     owns_tape = False  # `no_grad` inside does not reach the levels below
     shares = False  # its tape goes on in that of the level below: one sweep runs through both
     counts_births = False  # wants to know which handles of lower levels are made while it runs
-    keeps_functions = False  # are custom functions nodes of its graph (`function_call`)?
     leaves_values = False  # is a handle that outlives it the value below, or an error?
     title = "a transform"
     rebound: list | tuple = ()  # handles of lower levels that were bound to boxes of this one
 
-    def reviewed(self, t: Tensor, step: tuple, new: Box, base: Tensor) -> None:
-        """Told of `t_()` and the like on a handle of this level (`adopts` only)."""
+    on: dict = {}  # kind of event (`events.py`) -> the method that it goes to
+
+    def event(self, kind: str, *facts):
+        """Tell this level of what happened beside operators; an answer, if it has one."""
+        heard = self.on.get(kind)
+        return None if heard is None else heard(self, *facts)
 
     def unfollowed(self, text: str) -> Exception:
-        """The refusal of something done to memory that cannot be captured (`adopts` only)."""
+        """The refusal of something done to memory that this level cannot follow."""
         return errors.TransformError(text)
-
-    def took(self, t: Tensor, source: Tensor) -> None:
-        """Told of `t.set_(source)` on a handle of this level (`adopts` only)."""
 
     def cut(self, t: Tensor) -> Tensor:
         """The same value without history."""
         return make(t._data)
 
-    def blurs(self, t: Tensor) -> None:
-        """Told of a tensor whose values were replaced while its history stayed."""
-
-    def hooks_of(self, t: Tensor, kind: str, hook) -> dict | None:
-        """Where a hook is to be kept that is no part of what is captured, if anywhere."""
-
-    def traced_hook(self, t: Tensor, hook):
-        """A hook of a tensor that this level computed, as it is to be registered."""
-        return hook
-
-    def function_called(self, cls, args: list, outs, before) -> None:
-        """Told of a custom function on handles of this level, and where its graph began."""
-
-    def node_hook(self, node, kind: str, hook):
-        """A hook on a node of this level's tape, as it is to be registered."""
-        return hook
-
-    def sliced(self, base: Tensor, chain: tuple, new: Tensor, by) -> Tensor | None:
-        """The base after a write through a view by an operator, with a history of this level's own
-        (`literal`)."""
-
     def shown_like(self, old, new: Tensor) -> Tensor:
         """The new value of a tensor, which shows the layout that it had (`copies_views`)."""
 
-    def sliced_again(self, x: Tensor) -> None:
-        """Told of a view through which such a base was written, when it is up to date again."""
-
-    def looked_at(self) -> None:
-        """Told that a view is brought up to date which was not written itself (`literal`)."""
-
     def written(self, cell) -> bool:
-        """Have values been written into this memory?  Changes of shape do not count (`literal`)."""
+        """Have values been written into this memory?  Changes of shape do not count
+        (`takes_again`)."""
         return False
-
-    def keep_old(self, ov, flat: tuple, t: Tensor) -> None:
-        """Told of a value that an operator is about to overwrite (`literal`)."""
-
-    def unpacked(self, t: Tensor) -> Tensor:
-        """What a backward gets for a tensor that was saved: it may write there."""
-        return t
-
-    def reshapes(self, t: Tensor) -> None:
-        """Told of a tensor that is about to get another shape in place."""
-
-    def uncounted(self, t: Tensor) -> None:
-        """Told of a tensor that was written through its `.data`."""
-
-    def was_read(self, t: Tensor) -> None:
-        """Told of the values of a tensor from outside that became Python values (`modal` only)."""
-
-    def fresh(self, t: Tensor) -> Tensor | None:
-        """What stands for a tensor that was just made from Python values (`modal` only)."""
-
-    def met_wrapper(self, t: Tensor) -> None:
-        """Told of a wrapper subclass from outside that has a history (`modal` only)."""
-
-    def seeded(self, generator) -> None:
-        """Told of a generator that is about to be made or seeded (`modal` only)."""
-
-    def restored(self, generator, saved) -> None:
-        """Told of a generator that is about to get a saved state (`modal` only)."""
 
     def __enter__(self):
         self.level = len(state.stack)
@@ -163,12 +109,6 @@ class Interpreter:
         """A handle of this level is overwritten; was its version moved on the way?"""
         handle._data = new._data
         return False
-
-    def begin_leaf(self, t: Tensor) -> None:
-        """A tensor of a lower level becomes a leaf while this level is the innermost one.
-
-        Operators meet it together with tensors of this level, on whose tape it must be then.
-        """
 
     def mine(self, value) -> bool:
         """Is this a handle of this level?"""
@@ -256,7 +196,7 @@ def lifted(t: Tensor) -> Tensor:
     """A tensor that was just made from Python values, for the transform that sees everything."""
     if not state.mode:
         return dispatching.lifted(t)
-    found = state.stack[state.mode].fresh(t)
+    found = state.stack[state.mode].event(events.MADE, t)
     if found is None:
         from ..table.packets import ops  # which needs this file
 

@@ -20,6 +20,7 @@ from ..array.evaluate import run_raw
 from ..array.fake import Fake
 from ..array.layout import strides_order
 from ..memory import storages as memory
+from . import events
 from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
 from .state import fast, state, tick
 
@@ -197,11 +198,12 @@ def inplace_view(ov, flat: tuple) -> Tensor:
     new = stack.bind(ov, (make(x._data, x._edge if recorded else None), *flat[1:]))
     if ov.op.inplace_node:
         _rename(ov, new._edge)
-    if interp is not None and interp.adopts:
-        interp.reviewed(x, (ov, flat[1:]), new._data, x if link is None else link.base)
+    if interp is not None:
+        base = x if link is None else link.base
+        interp.event(events.RESHAPED, x, (ov, flat[1:]), new._data, base)
     made_by = getattr(new._data, "interp", None)
     if made_by is not None and not made_by.adopts:
-        made_by.reshapes(x)
+        made_by.event(events.RESHAPES, x)
         if made_by is not interp:  # of a tensor from outside
             made_by.note_rebinding(x, x._data)
     x._data = new._data
@@ -257,7 +259,7 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
     if saves and x._edge is not None and not is_buffer(data):
         interp = getattr(data, "interp", None)
         if interp is not None and interp.literal and state.record[interp.level]:
-            interp.keep_old(ov, flat, shadow)
+            interp.event(events.OVERWRITES, ov, flat, shadow)
     return tuple(shadow if v is x else v for v in flat)
 
 
@@ -324,7 +326,7 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
         link, base = None, x
     whole = None
     if by is not None and link is not None and record and level and state.stack[level].literal:
-        whole = state.stack[level].sliced(base, link.chain, new, by)
+        whole = state.stack[level].event(events.SCATTERS, base, link.chain, new, by)
     printed = whole is not None
     if not printed:
         whole = new if link is None else scatter(make(base._data, base._edge), link.chain, new)
@@ -335,14 +337,14 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
     if record:
         base._edge = whole._edge
     elif base._edge is not None:
-        state.stack[level].blurs(base)
+        state.stack[level].event(events.WROTE_UNRECORDED, base)
     if base._link is not None:  # a detached alias: the memory is that of another tensor, too
         with _recording(level, False):
             root = base._link.base
-            state.stack[level].blurs(root)
+            state.stack[level].event(events.WROTE_UNRECORDED, root)
             if not base._link.counts:
                 base._link.writes += 1
-                state.stack[level].uncounted(root)
+                state.stack[level].event(events.WROTE_UNCOUNTED, root)
             chain = base._link.chain if link is None else (*base._link.chain, *link.chain)
             value = state.stack[level].cut(new) if level else make(new._data)
             whole = laid_like(root, scatter(make(root._data), chain, value))
@@ -360,7 +362,7 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
         if link.multi and not record:
             link.seen = -1  # its history must not be asked for any more
         if printed:
-            state.stack[level].sliced_again(x)
+            state.stack[level].event(events.WROTE_VIEW, x)
     if base._meta is not None and base._meta.retains:
         retain_again(base)
     return x

@@ -10,6 +10,7 @@ import functools
 
 from .. import errors
 from ..array.fake import Fake
+from ..core.events import MADE
 from ..core.handle import Cell, Tensor, cell_of, make
 from ..core.op import overload
 from ..core.stack import Interpreter, bind, tensors_in
@@ -42,7 +43,6 @@ class Functionalize(Interpreter):
     modal = True
     random = True
     takes_again = True
-    keeps_apart = True
     title = "func.functionalize"
     label = "FunctionalTensor"
 
@@ -102,14 +102,17 @@ class Functionalize(Interpreter):
     def shown_like(self, old, new: Tensor) -> Tensor:
         return make(Functional(self, new._data.inner, _layout(old, new.device)), new._edge)
 
-    def fresh(self, t: Tensor) -> Tensor | None:
+    def made(self, t: Tensor) -> Tensor:
+        """A tensor that was just made from Python values, as one of this level."""
         before = state.mode, state.random
         state.mode, state.random = self.previous
         try:
-            below = state.stack[state.mode].fresh(t) if state.mode else None
+            below = state.stack[state.mode].event(MADE, t) if state.mode else None
         finally:
             state.mode, state.random = before
         return self.wrap(t if below is None else below)
+
+    on = {MADE: made}
 
     def rebound_to(self, handle, new) -> bool:
         if cell_of(handle) in self.frozen:

@@ -11,6 +11,7 @@ import functools
 import operator
 
 from .. import errors
+from ..core.events import BEGINS_LEAF
 from ..core.formula import push_of
 from ..core.handle import Tensor, make
 from ..core.stack import Interpreter, bind
@@ -101,10 +102,13 @@ class Jvp(Interpreter):
         return type(out)(*made) if hasattr(out, "_fields") else type(out)(made)
 
     def begin_leaf(self, t: Tensor) -> None:
+        """Make a tensor of a lower level a dual of this one, with tangent zero."""
         if not self.shares:
             self.note_rebinding(t, t._data)
             primal = make(t._data)
             t._data = Dual(self, primal, zeros(primal))
+
+    on = {BEGINS_LEAF: begin_leaf}
 
     def restore(self, handle, old) -> None:
         if isinstance(handle._data, Dual):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.events import BEGINS_LEAF
 from ..core.handle import Tensor, is_buffer, make
 from ..core.stack import Interpreter, bind
 from ..core.surface import store
@@ -36,8 +37,11 @@ class Lift(Interpreter):
         return map_tensors(self.wrap, out)
 
     def begin_leaf(self, t: Tensor) -> None:
+        """Lift a tensor of a lower level, so that this level's tape leads to it."""
         self.note_rebinding(t, t._data)
         t._data = Lifted(self, make(t._data))
+
+    on = {BEGINS_LEAF: begin_leaf}
 
     def restore(self, handle, old) -> None:
         if not isinstance(handle._data, Lifted):

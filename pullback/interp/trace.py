@@ -16,6 +16,7 @@ from ..array import dtype as dt
 from ..array.consult import consult
 from ..array.evaluate import promoted, raw_of, rounded, run_raw, shape_of, spec
 from ..array.size import Symbolic, from_data, hinted
+from ..core.events import MADE, RESHAPES
 from ..core.handle import Tensor, make
 from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
 from ..core.state import state, tied
@@ -229,11 +230,13 @@ class Trace(Interpreter):
         self.careful = getattr(decompositions, "careful", False)
         self.own: dict = {}  # arrays of tensors that the function itself made from values
 
-    def fresh(self, t: Tensor) -> Tensor | None:
+    def made(self, t: Tensor) -> Tensor | None:
+        """A tensor that was just made from Python values, as one of the graph."""
         self.own[id(t._data)] = t._data
         return ops.lift_fresh_copy(t) if self.keeps_copies else None
 
     def reshapes(self, t: Tensor) -> None:
+        """Refuse another shape in place for a tensor with data from outside."""
         held = next((old for ref, old in self.rebound if ref() is t), t._data)
         if self.fake and not self.adopts and isinstance(held, np.ndarray) and (
                 id(held) not in self.own):
@@ -242,6 +245,8 @@ class Trace(Interpreter):
                 f"gets another shape in place ({errors.user_line(2)})",
                 f"tensor: {t.dtype.name}{list(t.shape)}, from outside of the function",
                 "pass it as an argument, or give a view of it the other shape"))
+
+    on = {MADE: made, RESHAPES: reshapes}
 
     def __enter__(self):
         self.keeping = state.keeping

@@ -13,6 +13,7 @@ from .. import errors
 from ..array import dtype as dt
 from ..array.generator import Generator, default_generator
 from ..array.layout import is_arranged
+from ..core.events import BEGINS_LEAF
 from ..core.handle import Tensor, make
 from ..core.stack import Interpreter, bind, failure
 from ..table.packets import ops
@@ -245,8 +246,11 @@ class Vmap(Interpreter):
         return type(outs[0])(*stacked) if hasattr(outs[0], "_fields") else tuple(stacked)
 
     def begin_leaf(self, t: Tensor) -> None:
+        """Give each example its own leaf, if the tensor was made inside."""
         if id(t) in self.born:
             t._data = Batched(self, self.stacked(make(t._data)), 0)
+
+    on = {BEGINS_LEAF: begin_leaf}
 
     def note_rebinding(self, handle, old) -> None:
         if id(handle) not in self.born:

@@ -11,6 +11,7 @@ import numpy as np
 from .. import errors
 from ..array.fake import Fake
 from ..core import surface
+from ..core.events import READ
 from ..core.handle import Box, Tensor
 from ..core.state import state
 
@@ -49,5 +50,5 @@ def concrete(t: Tensor, what: str) -> np.ndarray:
         t = data.concrete(t, what)
         data = t._data
     if state.mode:
-        state.stack[state.mode].was_read(t)
+        state.stack[state.mode].event(READ, t)
     return data

@@ -20,6 +20,7 @@ from ..array.dims import may_overlap
 from ..array.evaluate import run_raw
 from ..array.layout import strides_order
 from ..array.size import Symbolic
+from ..core import events
 from ..core.handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
 from ..core.state import state, tied, tied_block
 
@@ -96,7 +97,7 @@ class Detached(Link):
         with _captures_left(level), _recording(level, False):
             again = replay(make(self.base._data), self.chain)
             interp = again._data.interp
-            interp.blurs(t)  # its history is of what it was
+            interp.event(events.WROTE_UNRECORDED, t)  # its history is of what it was
             if interp.literal and not self.silent:  # PyTorch's graphs have a node for it
                 again = interp.detached(again)
             elif not interp.adopts:  # tangents end, and gradients of graphs
@@ -199,7 +200,7 @@ def refresh(t: Tensor) -> None:
                 follow(t, replay(make(base._data), link.chain))
             return  # its history must not be asked for any more
         if level and link.seen != -1 and state.stack[level].literal:
-            state.stack[level].looked_at()
+            state.stack[level].event(events.REFRESHES)
         link.seen = version
         recording = _recording(level, False) if link.hidden else _recording_below(level)
         with _captures_left(level), recording:
@@ -522,7 +523,7 @@ def _scatter_by_position(chain, base, new):
         places = run_raw(ov, (places, *map(_fixed, rest)))
         places = places if number is None else places[number]
         owner = getattr(base._data, "interp", None)
-        if ov.name == "unfold" and owner is not None and (owner.literal or owner.keeps_apart) and (
+        if ov.name == "unfold" and owner is not None and owner.takes_again and (
                 _last(places.reshape(-1)) is not None):
             raise errors.ViewWriteError(errors.text(
                 f"while executing {ov.name}, functionalization encountered a tensor being mutated "

@@ -16,7 +16,7 @@ from .. import errors
 from ..array import dtype as dt
 from ..array.device import Device
 from ..array.size import Size
-from ..core import hooks, surface
+from ..core import events, hooks, surface
 from ..core.dispatching import Outer
 from ..core.handle import INFERENCE, Box, Cell, Tensor, cell_of, make, meta_of
 from ..core.state import fast as space
@@ -92,7 +92,7 @@ def _set_requires_grad(self, value: bool = True):
             if top is not None and level_own(self._data) < top.level:
                 if link is None or link.apart:  # an alias without history begins one of its own
                     self._link = None
-                    top.begin_leaf(self)
+                    top.event(events.BEGINS_LEAF, self)
             self._edge = Accumulate(self)
             if self._meta is not None and self._meta.hooks is not None:
                 self._edge.hooks = {"tensor": self._meta.hooks}
@@ -292,9 +292,8 @@ def _set_data(self, value: Tensor) -> None:
     if isinstance(data, Outer):
         data = data.taken_by(self)
     self._data = data
-    if interp is not None and interp.adopts:
-        interp.moved.add(id(self))
-        interp.lent(self, value)
+    if interp is not None:
+        interp.event(events.TOOK_DATA, self, value)
     if leaf and other:  # gradients of the old shape go where they went; new ones arrive here
         hooked, self._edge = self._edge.hooks, Accumulate(self)
         self._edge.hooks = hooked

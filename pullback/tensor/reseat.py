@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from .. import errors
-from ..core import surface
+from ..core import events, surface
 from ..core.handle import Box, Tensor, make
 from ..core.state import state
 from ..core.tape import Accumulate
@@ -89,7 +89,7 @@ def _set_in_capture(self: Tensor, source: Tensor) -> Tensor:
             f"tensor: {self.dtype.name}{list(self.shape)}, requires_grad={self.requires_grad}",
             "call it under no_grad()"))
     surface.may_write(self, tracked, interp.level, True)
-    interp.took(self, source)
+    interp.event(events.TOOK_MEMORY, self, source)
     return self
 
 
@@ -99,7 +99,7 @@ def resize_(self: Tensor, size: tuple, memory_format=None) -> Tensor:
     if isinstance(self._data, Box):
         return _resize_boxed(self, size)
     if state.mode:
-        state.stack[state.mode].reshapes(self)
+        state.stack[state.mode].event(events.RESHAPES, self)
     owner = memory.owner_of(self, "resize_")
     _countable(size, self._data.dtype.itemsize)
     changed = size != tuple(self._data.shape)
@@ -157,7 +157,7 @@ def _resize_boxed(self: Tensor, size: tuple) -> Tensor:
     more = ops.zeros((count - held,), dtype=self.dtype, device=self.device)
     larger = ops.cat([flat, more], 0).reshape(size)
     if _captured(self) and self._edge is None:
-        self._data.interp.took(self, larger)
+        self._data.interp.event(events.TOOK_MEMORY, self, larger)
         self._data.interp.enlarged.add(id(self))
     else:
         surface.rebind(self, larger)
