@@ -6,6 +6,7 @@ mode compares one random projection u^T J v instead of the whole Jacobian.
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
@@ -544,58 +545,43 @@ def gradgradcheck(
     problem = _Problem(func, inputs)
     outs = problem.run()
     if grad_outputs is None:
-        random = np.random.default_rng(3)
-        grad_outputs = []
-        for o in outs:
-            shape, dtype = _value(o).shape, _value(o).dtype
-            seed = random.normal(size=shape)
-            if np.iscomplexobj(_value(o)):
-                seed = seed + 1j * random.normal(size=shape)
-            array = np.asarray(seed, dtype=dtype)
-            if gen_non_contig_grad_outputs and array.ndim:
-                array = np.repeat(array, 2, -1)[..., ::2]
-            grad_outputs.append(make(array).requires_grad_())
-    seeds = _tensors(grad_outputs)
-    count = len(problem.inputs)
-
-    def first(*args):
-        given = [
-            _attached(t) if isinstance(p, Tensor) and p.requires_grad else t
-            for t, p in zip(args[:count], problem.inputs)
-        ]
-        with enable_grad():
-            results = _outputs(problem.func(*given))
-            leaves = [
-                t
-                for t, p in zip(given, problem.inputs)
-                if isinstance(p, Tensor) and p.requires_grad
-            ]
-            pairs = [(o, s) for o, s in zip(results, args[count:]) if o.requires_grad]
-            found = grad(
-                [o for o, _ in pairs],
-                leaves,
-                [s for _, s in pairs],
-                create_graph=True,
-                allow_unused=True,
-            )
-        return tuple(ops.zeros_like(t) if g is None else g for g, t in zip(found, leaves))
-
+        grad_outputs = _random_seeds(outs, gen_non_contig_grad_outputs)
     return gradcheck(
-        first,
-        (*problem.inputs, *seeds),
-        eps=eps,
-        atol=atol,
-        rtol=rtol,
-        raise_exception=raise_exception,
-        nondet_tol=nondet_tol,
-        check_undefined_grad=check_undefined_grad,
-        check_grad_dtypes=check_grad_dtypes,
-        check_batched_grad=check_batched_grad,
-        check_forward_ad=check_fwd_over_rev,
-        check_backward_ad=check_rev_over_rev,
-        fast_mode=fast_mode,
-        masked=masked,
-    )
+        functools.partial(_first_derivatives, problem),
+        (*problem.inputs, *_tensors(grad_outputs)), eps=eps, atol=atol, rtol=rtol,
+        raise_exception=raise_exception, nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked)
+
+
+def _random_seeds(outs, apart: bool) -> list:
+    """A random gradient for each output; `apart`: with gaps in memory."""
+    random, found = np.random.default_rng(3), []
+    for o in outs:
+        shape, dtype = _value(o).shape, _value(o).dtype
+        seed = random.normal(size=shape)
+        if np.iscomplexobj(_value(o)):
+            seed = seed + 1j * random.normal(size=shape)
+        array = np.asarray(seed, dtype=dtype)
+        if apart and array.ndim:
+            array = np.repeat(array, 2, -1)[..., ::2]
+        found.append(make(array).requires_grad_())
+    return found
+
+
+def _first_derivatives(problem: _Problem, *args) -> tuple:
+    """Gradients of the inputs, as a function of the inputs and of the outputs' gradients."""
+    count = len(problem.inputs)
+    varied = [isinstance(p, Tensor) and p.requires_grad for p in problem.inputs]
+    given = [_attached(t) if v else t for t, v in zip(args[:count], varied)]
+    leaves = [t for t, v in zip(given, varied) if v]
+    with enable_grad():
+        results = _outputs(problem.func(*given))
+        pairs = [(o, s) for o, s in zip(results, args[count:]) if o.requires_grad]
+        found = grad([o for o, _ in pairs], leaves, [s for _, s in pairs], create_graph=True,
+                     allow_unused=True)
+    return tuple(ops.zeros_like(t) if g is None else g for g, t in zip(found, leaves))
 
 
 def _attached(t: Tensor) -> Tensor:

@@ -5,14 +5,13 @@ each level that is above makes of it what it makes of an operator: a tape record
 pullback is the user's `backward`, forward mode calls `jvp` (or transposes `backward`), `vmap` calls
 the user's rule, a trace sees the operators inside.  A context belongs to one level: `setup_context`
 is called for each, and a context that `forward` itself filled is translated, tensor by tensor.
-Read next: `levels.py` for the transforms, `../core/tape.py` for ordinary nodes.
+Read next: `context.py`, `levels.py` for the transforms, `../core/tape.py` for ordinary nodes.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import types
 import warnings
 import weakref
 from collections import namedtuple
@@ -22,27 +21,25 @@ import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
-from ..core.dispatching import detach_kept, proper
-from ..core.events import UNPACKED
+from ..core.dispatching import detach_kept
 from ..core.handle import Link, Tensor, cell_of, is_buffer, make, one_more
-from ..core.hooks import Packed, SavedTensor, packed
+from ..core.hooks import packed
 from ..core.state import fast, off, sequence, state
 from ..core.surface import bump, copy_slices, may_write, refresh
 from ..core.tape import (
     Blind,
     Node,
-    as_saved,
     freed,
     keep,
     level_own,
     make_node,
-    modified,
     output_of,
     place,
     port,
 )
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
+from .context import CLEARED, FunctionCtx, KeptTensor
 
 __all__ = [
     "Function",
@@ -59,170 +56,6 @@ _FLOATING = {d.np for d in dt.ALL if d.category >= 2}
 _ndarray = np.ndarray
 _new = object.__new__
 _ref = weakref.ref
-
-
-class FunctionCtx:
-    """What `forward` leaves for `backward` and `jvp`; take any free name for notes of your own."""
-
-    needs_input_grad: tuple = ()
-    materialize_grads = True
-    _to_save: tuple = ()
-    _for_forward: tuple | None = None
-    _dirty: tuple = ()
-    _non_differentiable: tuple = ()
-    _kept: tuple | None = ()  # saved for backward: (handle, number of the output that it is or -1)
-    _node = None  # weak reference to the node, once there is one
-    _pushing = False  # is `jvp` reading?
-    _clears = False  # is what was saved let go when it is read?
-    _forward_cls: type | None = None
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `backward`, where `saved_tensors` has them, guarded by their version."""
-        self._to_save = _savable(tensors, "save_for_backward")
-
-    def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`, where `saved_tensors` has them."""
-        self._for_forward = _savable(tensors, "save_for_forward")
-
-    def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say which inputs `forward` overwrites; each of them must be returned."""
-        self._dirty = tensors
-
-    def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say which outputs have no derivative."""
-        self._non_differentiable = tensors
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Should gradients that did not arrive be zeros (the default) or None?"""
-        self.materialize_grads = bool(value)
-
-    def mark_shared_storage(self, *pairs) -> None:
-        warnings.warn(
-            "mark_shared_storage is deprecated. Tensors with shared storages are automatically "
-            "tracked. Note that calls to `set_()` are not tracked",
-            FutureWarning,
-            stacklevel=2,
-        )
-
-    @property
-    def saved_tensors(self) -> tuple:
-        """The saved tensors, as they were: one that was overwritten since is an error."""
-        if self._pushing:
-            return self._to_save if self._for_forward is None else self._for_forward
-        node = None if self._node is None else self._node()
-        kept = self._kept
-        if kept is None:
-            raise freed(node or types.SimpleNamespace(name=self.name, where=None))
-        if kept is _CLEARED:
-            raise errors.GraphFreed(errors.text(
-                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
-                f"is set on the autograd.Function ({errors.user_line()}): {self.name()}",
-                cure="keep what it returns in variables, or set it to False"))
-        stamp = 0 if node is None else node.stamp
-        if kept.__class__ is not tuple:  # a checkpoint dropped them: they are computed again
-            kept, stamp = kept.take()
-        if node is None:
-            return tuple([t for t, _ in kept]) if kept else self._to_save
-        values = []
-        for i, (value, number) in enumerate(kept):
-            if value.__class__ is Packed:
-                value = value.open(port(node, number) if number >= 0 else value.edge)
-            elif value is not None:
-                cell = value._cell
-                if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
-                    raise modified(node, f"saved_tensors[{i}]", value)
-                if number >= 0:
-                    again = make(value._data, port(node, number))
-                    again._cell = cell
-                    value = proper(again)
-                elif not is_buffer(value._data) and (
-                        getattr(value._data, "interp", None) is not None):
-                    found = value._data.interp.event(UNPACKED, value)
-                    value = value if found is None else found
-                else:
-                    value = proper(value if value._edge is not None else as_saved(node, value))
-            values.append(value)
-        if self._clears:  # who asked has them now
-            self._kept, node.saved, self._to_save = _CLEARED, (), ()
-        return tuple(values)
-
-    def maybe_clear_saved_tensors(self) -> None:
-        """Let the saved tensors go now, unless there may be another backward."""
-        node = None if self._node is None else self._node()
-        if node is not None and state.task is not None and not state.task.keep:
-            node.release()
-
-    @property
-    def saved_variables(self) -> tuple:
-        """The old name of `saved_tensors`."""
-        warnings.warn(
-            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
-        )
-        return self.saved_tensors
-
-    @property
-    def dirty_tensors(self) -> tuple | None:
-        return self._dirty or None
-
-    @property
-    def non_differentiable(self) -> tuple | None:
-        return self._non_differentiable or None
-
-    @property
-    def to_save(self) -> tuple | None:
-        return self._to_save or None
-
-    @property
-    def saved_for_forward(self) -> tuple | None:
-        return self._for_forward
-
-    @property
-    def next_functions(self) -> tuple:
-        """(node, output number) of each tensor input."""
-        node = self._node and self._node()
-        return () if node is None else node.next_functions
-
-    @property
-    def metadata(self) -> dict:
-        """The dictionary of the node."""
-        node = self._node and self._node()
-        return {} if node is None else node.metadata
-
-    def _where(self):
-        node = self._node and self._node()
-        return None if node is None else node.where
-
-    def name(self) -> str:
-        """The name of the node, e.g. `SquareBackward`."""
-        return type(self).__name__
-
-
-_CLEARED = object()  # in the place of saved tensors that were read
-
-
-def _savable(tensors: tuple, method: str) -> tuple:
-    for i, t in enumerate(tensors):
-        if t is not None and not isinstance(t, Tensor):
-            raise errors.ArgumentError(
-                errors.text(
-                    f"{method} can only save variables, but argument {i} is of type "
-                    f"{type(t).__name__} ({errors.user_line(2)})",
-                    cure="keep other values as attributes: ctx.scale = scale",
-                )
-            )
-    return tensors
-
-
-class _Kept(SavedTensor):
-    """One of the tensors that a `Function` saved."""
-
-    def _held(self):
-        kept = self._node.ctx._kept
-        return None if kept is None else [value for value, _ in kept]
-
-    def _keep(self, packed: Packed) -> None:
-        ctx, i = self._node.ctx, self._index
-        ctx._kept = (*ctx._kept[:i], (packed, ctx._kept[i][1]), *ctx._kept[i + 1 :])
 
 
 class FunctionNode(Node):
@@ -253,9 +86,9 @@ class FunctionNode(Node):
     @property
     def _raw_saved_tensors(self) -> tuple:
         """What `forward` saved, as it is kept."""
-        if self.ctx._kept is None or self.ctx._kept is _CLEARED:
+        if self.ctx._kept is None or self.ctx._kept is CLEARED:
             raise freed(self)
-        return tuple([_Kept(self, i) for i in range(len(self.ctx._kept))])
+        return tuple([KeptTensor(self, i) for i in range(len(self.ctx._kept))])
 
     def release(self) -> None:
         self.saved = self.ctx._kept = None
@@ -567,37 +400,36 @@ class Function(metaclass=_Meta):
             or id(out) in map(id, args)
         ):
             return _finish(plan, ctx, args, places, edges, out, tracked, 0)
-        if not tracked or out._data.dtype not in _FLOATING:
-            return out
-        node = _new(plan.node)
-        node.rule, node.edges, node.hooks, node.level = _RULE, tuple(edges), None, 0
-        node.metas = tuple(
-            [
-                None if e is None else (args[i]._data.shape, args[i]._data.dtype)
-                for i, e in zip(places, edges)
-            ]
-        )
-        node.seq, node.where = sequence(), place()
-        node.ctx, node.function = ctx, plan.backward
-        node.places, node.width, node.outputs = places, len(args), 1
-        data = out._data
-        node.spaces = (
-            ((data.shape, data.dtype, None),) if type(data) is _ndarray else (_space(out),)
-        )
-        notes["_node"] = _ref(node)
-        if "_to_save" in notes:
-            saved = notes.pop("_to_save")
-            notes["_kept"] = node.saved = tuple(
-                [
-                    (t, -1) if t is not out and t is not None else _keep(t, {id(out): 0})
-                    for t in saved
-                ]
-            )
-        else:
-            node.saved = ()
-        node.stamp = fast["CLOCK"]
-        out._edge = node
+        if tracked and out._data.dtype in _FLOATING:
+            _record(plan, ctx, args, places, edges, out)
         return out
+
+
+def _record(plan, ctx, args: tuple, places: list, edges: list, out: Tensor) -> None:
+    """Put a call with one new output on the tape: `_finish`, for what is the rule."""
+    node = _new(plan.node)
+    node.rule, node.edges, node.hooks, node.level = _RULE, tuple(edges), None, 0
+    node.metas = _metas(args, places, edges)
+    node.seq, node.where = sequence(), place(3)
+    node.ctx, node.function = ctx, plan.backward
+    node.places, node.width, node.outputs = places, len(args), 1
+    data, notes = out._data, ctx.__dict__
+    node.spaces = ((data.shape, data.dtype, None),) if type(data) is _ndarray else (_space(out),)
+    notes["_node"] = _ref(node)
+    if "_to_save" in notes:
+        saved = notes.pop("_to_save")
+        notes["_kept"] = node.saved = tuple([
+            (t, -1) if t is not out and t is not None else _keep(t, {id(out): 0}) for t in saved])
+    else:
+        node.saved = ()
+    node.stamp = fast["CLOCK"]
+    out._edge = node
+
+
+def _metas(args: tuple, places: list, edges: list) -> tuple:
+    """Shapes and dtypes of the arguments that gradients go to."""
+    return tuple([None if e is None else (args[i]._data.shape, args[i]._data.dtype)
+                  for i, e in zip(places, edges)])
 
 
 class _SingleLevelFunction(Function):
@@ -658,54 +490,19 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int, kind
     node = None
     tracked = tracked and any(isinstance(o, Tensor) for o in outs)
     if tracked:
-        metas = tuple(
-            [
-                None if e is None else (args[i]._data.shape, args[i]._data.dtype)
-                for i, e in zip(places, edges)
-            ]
-        )
+        metas = _metas(args, places, edges)
         node = make_node(kind or plan.node, _RULE, tuple(edges), metas, (), level)
         node.ctx, node.function = ctx, plan.backward
         node.places, node.width, node.outputs = places, len(args), len(outs)
         ctx._node = weakref.ref(node)
-    final, numbers = [], {}
-    for number, o in enumerate(outs):
-        if not isinstance(o, Tensor):
-            final.append(o)
-            continue
-        source = o
-        is_dirty = dirty and any(o is d for d in dirty)
-        if not is_dirty:
-            for i in places:
-                if args[i] is o:
-                    o = _alias(o, tracked)
-                    break
-        differentiable = (
-            tracked
-            and o._data.dtype in _FLOATING
-            and not any(source is n for n in ctx._non_differentiable)
-        )
-        if is_dirty:
-            if tracked or o._edge is None:
-                _written(o, node if differentiable else None, number, level)
-            else:
-                bump(o)
-        elif o._link is not None:
-            _detach_view(o, args, places, differentiable)
-        if differentiable:
-            if not is_dirty:
-                o._edge = node if len(outs) == 1 else port(node, number)
-            if o is source:
-                numbers[id(o)] = number
-        elif not is_dirty and o._edge is not None and (tracked or o._edge.__class__ is not Blind):
-            o = make(o._data)  # a tensor from elsewhere keeps its history, the output has none
-            o._cell = source._cell
-        final.append(o)
+    call = _Outputs(ctx, args, places, node, len(outs), level)
+    final = [call.settled(o, number) if isinstance(o, Tensor) else o
+             for number, o in enumerate(outs)]
     if node is not None:
         node.spaces = [_space(o) for o in final]
         to_save = ctx._to_save
         if to_save:
-            ctx._kept = tuple([_keep(t, numbers) for t in to_save])
+            ctx._kept = tuple([_keep(t, call.numbers) for t in to_save])
             node.saved = ctx._kept
             ctx._to_save = ()
         node.stamp = fast["CLOCK"]
@@ -714,6 +511,46 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int, kind
         if fast["DISPATCHES"]:
             detach_kept(node)
     return final[0] if single else tuple(final)
+
+
+class _Outputs:
+    """The outputs of a call: which are arguments, which were overwritten, which have history."""
+
+    def __init__(self, ctx, args: tuple, places: list, node, count: int, level: int):
+        self.ctx, self.args, self.places, self.node = ctx, args, places, node
+        self.count, self.level = count, level
+        self.numbers: dict = {}  # outputs that may be saved, by identity: which
+
+    def settled(self, o: Tensor, number: int) -> Tensor:
+        """An output as the caller gets it."""
+        source, node, tracked = o, self.node, self.node is not None
+        if any(o is d for d in self.ctx._dirty):
+            differentiable = tracked and self.varies(o, source)
+            if tracked or o._edge is None:
+                _written(o, node if differentiable else None, number, self.level)
+            else:
+                bump(o)
+            if differentiable:
+                self.numbers[id(o)] = number
+            return o
+        if any(self.args[i] is o for i in self.places):
+            o = _alias(o, tracked)
+        differentiable = tracked and self.varies(o, source)
+        if o._link is not None:
+            _detach_view(o, self.args, self.places, differentiable)
+        if differentiable:
+            o._edge = node if self.count == 1 else port(node, number)
+            if o is source:
+                self.numbers[id(o)] = number
+        elif o._edge is not None and (tracked or o._edge.__class__ is not Blind):
+            o = make(o._data)  # a tensor from elsewhere keeps its history, the output has none
+            o._cell = source._cell
+        return o
+
+    def varies(self, o: Tensor, source: Tensor) -> bool:
+        """Has an output a derivative?"""
+        return o._data.dtype in _FLOATING and not any(
+            source is n for n in self.ctx._non_differentiable)
 
 
 def _keep(t: Tensor | None, numbers: dict) -> tuple:
