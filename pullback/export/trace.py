@@ -75,77 +75,91 @@ def export(
         raise errors.UserError(
             f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}. "
             f"({errors.user_line(2)})")
-    kwargs = kwargs or {}
-    shown = dynamic_shapes
-    if isinstance(shown, (AdditionalInputs, ShapesCollection)):
-        dynamic_shapes = shown.dynamic_shapes(mod, args, kwargs)
-    dynamic_shapes = _spread(mod, dynamic_shapes, args, kwargs)
-    parameters, buffers = dict(mod.named_parameters()), dict(mod.named_buffers())
-    held = {**parameters, **buffers}
+    for path in preserve_module_call_signature:
+        if path not in dict(mod.named_modules()):
+            raise errors.UserError(f"preserve_module_call_signature: there is no module {path!r} "
+                                   f"({errors.user_line(2)})")
+    call = _Call(mod, args, kwargs or {}, dynamic_shapes, preserve_module_call_signature)
+    try:
+        found, sizes = call.traced(False)
+    except errors.NoGraph:  # it differentiates
+        found, sizes = call.traced(True)
+    _refuse_functions(found)
+    program = call.program(found, sizes)
+    if isinstance(dynamic_shapes, AdditionalInputs):
+        dynamic_shapes.verify(program)
+    return program
 
-    def call(*given: Any, **named: Any) -> Any:
-        replaced = dict(zip(held, given))
-        out = functional_call(mod, replaced, given[len(held):], named, tie_weights=True)
+
+class _Call:
+    """A module and its arguments, as they are traced and become a program."""
+
+    def __init__(self, mod: Module, args: tuple, kwargs: dict, shapes: Any, preserved: tuple):
+        self.mod, self.args, self.kwargs, self.preserved = mod, args, kwargs, preserved
+        if isinstance(shapes, (AdditionalInputs, ShapesCollection)):
+            shapes = shapes.dynamic_shapes(mod, args, kwargs)
+        self.shapes = _spread(mod, shapes, args, kwargs)
+        self.parameters, self.buffers = dict(mod.named_parameters()), dict(mod.named_buffers())
+        self.held = {**self.parameters, **self.buffers}
+        self.names = argument_names(mod, args, kwargs)
+        self.kept: dict[str, list] = {}  # calls of the modules whose signatures are preserved
+
+    def run(self, *given: Any, **named: Any) -> Any:
+        """The module on its tensors and arguments, all of them given."""
+        replaced = dict(zip(self.held, given))
+        out = functional_call(self.mod, replaced, given[len(self.held):], named, tie_weights=True)
         for old, new in zip(given, replaced.values()):
             if new is not old:  # the module has put another buffer in its place
                 _replace(old, new)
         return out
 
-    names = argument_names(mod, args, kwargs)
-    kept: dict[str, list] = {}
-    for path in preserve_module_call_signature:
-        if path not in dict(mod.named_modules()):
-            raise errors.UserError(f"preserve_module_call_signature: there is no module {path!r} "
-                                   f"({errors.user_line(2)})")
-
-    def traced(history: bool) -> tuple[Exported, Varying]:
-        sizes = _sizes(dynamic_shapes, names, args, kwargs, held)
-        kept.clear()
-        kept.update({path: [] for path in preserve_module_call_signature})
-        again = isinstance(mod, ExportedModule)  # whose nodes say already where they come from
-        parts = _parts(mod)
+    def traced(self, history: bool) -> tuple[Exported, Varying]:
+        """The graph of a call and its sizes; `history`: with what autograd records on the way."""
+        sizes = _sizes(self.shapes, self.names, self.args, self.kwargs, self.held)
+        self.kept.clear()
+        self.kept.update({path: [] for path in self.preserved})
+        again = isinstance(self.mod, ExportedModule)  # whose nodes say where they come from
+        parts = _parts(self.mod)
         back = functools.partial(_put_back, parts)
-        with (intact(hooks_as_now(mod), back), _unchanged(parts), noted(mod, kept),
+        with (intact(hooks_as_now(self.mod), back), _unchanged(parts), noted(self.mod, self.kept),
               traceback.preserve_node_meta(again)):
-            return trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
-                         title="GraphModule", sizes=sizes, history=history,
+            return trace(self.run, (*self.held.values(), *self.args), self.kwargs, joint=False,
+                         pre_dispatch=True, title="GraphModule", sizes=sizes, history=history,
                          literal=False), sizes
 
-    try:
-        found, sizes = traced(False)
-    except errors.NoGraph:  # it differentiates
-        found, sizes = traced(True)
-    _refuse_functions(found)
-    given, in_spec = tree_flatten((args, kwargs))
-    transient = _transient(mod)
-    specs = [
-        *[_Input("p", InputKind.PARAMETER, name) for name in parameters],
-        *[_Input("b", InputKind.BUFFER, name, name not in transient) for name in buffers]]
-    constants = _constants(mod, found)
-    builder = _Builder(found)
-    lifted = [_Input("c", InputKind.CONSTANT_TENSOR, own[0]) for own, _ in constants.values()]
-    leaves = _leaf_names(names, args, kwargs)
-    for spec, name in zip([*specs, *lifted], _apart(
-            [*leaves, *[s.name for s in (*specs, *lifted)]])[len(leaves):]):
-        spec.name = name
-    for spec in specs:
-        builder.held(spec, held[spec.target].requires_grad)
-    for attribute, spec in zip(constants, lifted):
-        builder.constant(attribute, spec)
-    builder.arguments(_apart(leaves), given)
-    module = builder.finish()
-    for every in (mod.named_parameters, mod.named_buffers):
-        held.update(every(remove_duplicate=False))  # those that are shared under all their names
-    state = {k: v for k, v in held.items() if k not in transient}
-    others = {k: v for k, v in held.items() if k in transient}
-    others.update((name, t) for names, t in constants.values() for name in names)
-    program = ExportedProgram(
-        module, builder.signature, state, others,
-        CallSpec(in_spec, found.joint.out_spec), names, (args, kwargs),
-        sizes.checked() if sizes.env.symbols else None, builder.calls(kept))
-    if isinstance(shown, AdditionalInputs):
-        shown.verify(program)
-    return program
+    def program(self, found: Exported, sizes: Varying) -> ExportedProgram:
+        """The program that the graph is, with the module's tensors."""
+        given, in_spec = tree_flatten((self.args, self.kwargs))
+        transient, constants = _transient(self.mod), _constants(self.mod, found)
+        builder = self.built(found, given, transient, constants)
+        module = builder.finish()
+        held = self.held
+        for every in (self.mod.named_parameters, self.mod.named_buffers):
+            held.update(every(remove_duplicate=False))  # shared ones under all their names
+        state = {k: v for k, v in held.items() if k not in transient}
+        others = {k: v for k, v in held.items() if k in transient}
+        others.update((name, t) for names, t in constants.values() for name in names)
+        return ExportedProgram(
+            module, builder.signature, state, others,
+            CallSpec(in_spec, found.joint.out_spec), self.names, (self.args, self.kwargs),
+            sizes.checked() if sizes.env.symbols else None, builder.calls(self.kept))
+
+    def built(self, found: Exported, given: list, transient: set, constants: dict) -> _Builder:
+        """The graph with its inputs named: parameters, buffers, constants, arguments."""
+        specs = [
+            *[_Input("p", InputKind.PARAMETER, name) for name in self.parameters],
+            *[_Input("b", InputKind.BUFFER, name, name not in transient) for name in self.buffers]]
+        lifted = [_Input("c", InputKind.CONSTANT_TENSOR, own[0]) for own, _ in constants.values()]
+        builder, leaves = _Builder(found), _leaf_names(self.names, self.args, self.kwargs)
+        for spec, name in zip([*specs, *lifted], _apart(
+                [*leaves, *[s.name for s in (*specs, *lifted)]])[len(leaves):]):
+            spec.name = name
+        for spec in specs:
+            builder.held(spec, self.held[spec.target].requires_grad)
+        for attribute, spec in zip(constants, lifted):
+            builder.constant(attribute, spec)
+        builder.arguments(_apart(leaves), given)
+        return builder
 
 
 def _replace(old: Tensor, new: Any) -> None:

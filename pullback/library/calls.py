@@ -51,102 +51,11 @@ def function_for(op: CustomOpDef) -> type:
 
     Where a result is a list, it returns all tensors one by one, and then the lengths of the lists.
     """
-    lists, lists_out, returns = op._lists, op._lists_out, op.schema.returns
-    target = op._pure
-
-    def each(values):
-        """One value for each result."""
-        several = op._count > 1 and isinstance(values, (list, tuple))
-        return values if several else (values,) * op._count
-
-    def flat_results(out):
-        """Results as the function returns them."""
-        if not lists_out:
-            return out
-        widths, leaves = flattened(returns, each(out))
-        return *leaves, widths
-
-    def split(inputs):
-        """(positional, keyword-only as a dictionary) of the user's arguments."""
-        args = rebuilt(inputs[0], inputs[1:]) if lists else inputs
-        return args[: op._keywords], dict(
-            zip(op.schema.names[op._keywords :], args[op._keywords :])
-        )
-
-    def forward(*inputs):
-        flat = rebuilt(inputs[0], inputs[1:]) if lists else inputs
-        if op._written:
-            return flat_results(op._results(op._write(tuple(flat))))
-        return flat_results(bind(target, tuple(flat)))
-
-    def setup(ctx, inputs, output):
-        ctx._given = len(inputs)
-        if lists:
-            ctx._widths = inputs[0]
-            ctx.needs_input_grad = rebuilt(inputs[0], ctx.needs_input_grad[1:])
-        if lists_out:
-            ctx._made = output[-1]
-            output = op._results(rebuilt(output[-1], output))
-        if op._setup is None:
-            return
-        args, named = split(inputs)
-        if named:
-            op._setup(ctx=ctx, inputs=args, keyword_only_inputs=named, output=output)
-        else:
-            op._setup(ctx, args, output)
-
-    def backward(ctx, *grads):
-        if op._backward is None and op._low:
-            warn_of(op._qualname)
-            return (None,) * ctx._given
-        if op._backward is None:
-            raise errors.DerivativeNotWritten(
-                errors.text(
-                    f"Trying to backward through {op._opoverload!r} but no "
-                    "autograd formula was "
-                    f"registered (called at {errors.describe_place(ctx._where())})",
-                    cure=f"use {op._name}.register_autograd to add one",
-                )
-            )
-        found = op._backward(ctx, *(rebuilt(ctx._made, grads) if lists_out else grads))
-        found = tuple(found) if isinstance(found, tuple) else (found,)
-        missing = op.schema.args[len(found) : op._keywords]
-        if not lists and not all(a.has_default for a in missing):
-            return found  # too few, which is refused
-        found = (*found, *[None] * (len(op.schema.args) - len(found)))
-        if not lists:
-            return found
-        for width, grad, spec in zip(ctx._widths, found, op.schema.args):
-            if width is not None and grad is not None and (
-                    not isinstance(grad, (list, tuple)) or len(grad) != width):
-                got = len(grad) if isinstance(grad, (list, tuple)) else type(grad).__name__
-                raise errors.GradientShapeError(errors.text(
-                    f"the backward of {op._qualname} has to return a list of gradients for "
-                    f"{spec.name!r}: expected {width} gradients but got {got} (called at "
-                    f"{errors.describe_place(ctx._where())})", cure="or None for all of them"))
-        return (None, *spread(ctx._widths, found))
-
-    def jvp(ctx, *tangents):
-        if lists:
-            tangents = rebuilt(ctx._widths, tangents[1:])
-        found = op._jvp(ctx, *tangents)
-        return (*spread(ctx._made, each(found)), None) if lists_out else found
-
-    def batch(info, in_dims, *inputs):
-        if lists:
-            args, dims = rebuilt(inputs[0], inputs[1:]), rebuilt(inputs[0], in_dims[1:])
-        else:
-            args, dims = inputs, in_dims
-        if op._vmap is not None:
-            named = dict(zip(op.schema.names[op._keywords :], args[op._keywords :]))
-            out, out_dims = op._vmap(info, dims[: op._keywords], *args[: op._keywords], **named)
-            out = flat_results(out)
-            return out, (*spread(out[-1], each(out_dims)), None) if lists_out else out_dims
-        return _looped(op, flat_results, info.batch_size, dims, args)
-
-    methods = {"forward": forward, "setup_context": setup, "backward": backward, "vmap": batch}
+    call = _Call(op)
+    methods = {"forward": call.forward, "setup_context": call.setup_context,
+               "backward": call.backward, "vmap": call.vmap}
     if op._jvp is not None:
-        methods["jvp"] = jvp
+        methods["jvp"] = call.jvp
     made = type(Function)(
         f"GeneratedBackwardFor_{op._namespace}_{op._base}_{op._overload or 'default'}",
         (Function,),
@@ -154,6 +63,108 @@ def function_for(op: CustomOpDef) -> type:
     )
     made._registered, made._emits = op, True
     return made
+
+
+class _Call:
+    """The static methods of the `Function` that a call of an operator is."""
+
+    def __init__(self, op: CustomOpDef):
+        self.op = op
+        self.lists, self.lists_out = op._lists, op._lists_out  # are lists of tensors among them?
+
+    def each(self, values):
+        """One value for each result."""
+        several = self.op._count > 1 and isinstance(values, (list, tuple))
+        return values if several else (values,) * self.op._count
+
+    def flat_results(self, out):
+        """Results as the function returns them."""
+        if not self.lists_out:
+            return out
+        widths, leaves = flattened(self.op.schema.returns, self.each(out))
+        return *leaves, widths
+
+    def arguments(self, inputs: tuple) -> tuple:
+        """The user's arguments, lists of tensors put together again."""
+        return rebuilt(inputs[0], inputs[1:]) if self.lists else inputs
+
+    def named(self, args: tuple) -> dict:
+        """Those of the arguments that are keyword-only."""
+        first = self.op._keywords
+        return dict(zip(self.op.schema.names[first:], args[first:]))
+
+    def forward(self, *inputs):
+        op, flat = self.op, tuple(self.arguments(inputs))
+        if op._written:
+            return self.flat_results(op._results(op._write(flat)))
+        return self.flat_results(bind(op._pure, flat))
+
+    def setup_context(self, ctx, inputs, output):
+        op = self.op
+        ctx._given = len(inputs)
+        if self.lists:
+            ctx._widths = inputs[0]
+            ctx.needs_input_grad = rebuilt(inputs[0], ctx.needs_input_grad[1:])
+        if self.lists_out:
+            ctx._made = output[-1]
+            output = op._results(rebuilt(output[-1], output))
+        if op._setup is None:
+            return
+        args = self.arguments(inputs)
+        named, args = self.named(args), args[: op._keywords]
+        if named:
+            op._setup(ctx=ctx, inputs=args, keyword_only_inputs=named, output=output)
+        else:
+            op._setup(ctx, args, output)
+
+    def backward(self, ctx, *grads):
+        op = self.op
+        if op._backward is None and op._low:
+            warn_of(op._qualname)
+            return (None,) * ctx._given
+        if op._backward is None:
+            raise errors.DerivativeNotWritten(errors.text(
+                f"Trying to backward through {op._opoverload!r} but no autograd formula was "
+                f"registered (called at {errors.describe_place(ctx._where())})",
+                cure=f"use {op._name}.register_autograd to add one"))
+        found = op._backward(ctx, *(rebuilt(ctx._made, grads) if self.lists_out else grads))
+        found = tuple(found) if isinstance(found, tuple) else (found,)
+        missing = op.schema.args[len(found) : op._keywords]
+        if not self.lists and not all(a.has_default for a in missing):
+            return found  # too few, which is refused
+        found = (*found, *[None] * (len(op.schema.args) - len(found)))
+        if not self.lists:
+            return found
+        self.check_lists(ctx, found)
+        return (None, *spread(ctx._widths, found))
+
+    def check_lists(self, ctx, found: tuple) -> None:
+        """Refuse gradients of a list of tensors that are not as many."""
+        for width, grad, spec in zip(ctx._widths, found, self.op.schema.args):
+            if width is not None and grad is not None and (
+                    not isinstance(grad, (list, tuple)) or len(grad) != width):
+                got = len(grad) if isinstance(grad, (list, tuple)) else type(grad).__name__
+                raise errors.GradientShapeError(errors.text(
+                    f"the backward of {self.op._qualname} has to return a list of gradients for "
+                    f"{spec.name!r}: expected {width} gradients but got {got} (called at "
+                    f"{errors.describe_place(ctx._where())})", cure="or None for all of them"))
+
+    def jvp(self, ctx, *tangents):
+        if self.lists:
+            tangents = rebuilt(ctx._widths, tangents[1:])
+        found = self.op._jvp(ctx, *tangents)
+        return (*spread(ctx._made, self.each(found)), None) if self.lists_out else found
+
+    def vmap(self, info, in_dims, *inputs):
+        op, args, dims = self.op, self.arguments(inputs), in_dims
+        if self.lists:
+            dims = rebuilt(inputs[0], in_dims[1:])
+        if op._vmap is None:
+            return _looped(op, self.flat_results, info.batch_size, dims, args)
+        named, first = self.named(args), op._keywords
+        out, out_dims = op._vmap(info, dims[:first], *args[:first], **named)
+        out = self.flat_results(out)
+        return out, (*spread(out[-1], self.each(out_dims)), None) if self.lists_out else out_dims
 
 
 def warn_of(name: str) -> None:
