@@ -69,7 +69,12 @@ class Meta:
 class Cell:
     """Version counter of a piece of memory, shared by all its views."""
 
-    __slots__ = ("links", "stamps", "version", "where")
+    __slots__ = (
+        "links",  # set of those of views, where the memory is that of a box; not there before
+        "stamps",
+        "version",
+        "where",
+    )
 
     KEPT = 16  # stamps kept, to tell which version a saved value had
 
@@ -77,7 +82,6 @@ class Cell:
         self.version = 0
         self.stamps: tuple = ()  # clock values of the last writes, newest last
         self.where = None  # the user's place of the last write
-        self.links: weakref.WeakSet | None = None  # of views, where memory is that of a box
 
 
 class _Uncounted(Cell):
@@ -116,7 +120,7 @@ class Link:
         self.of = base._data  # what the steps start from; another array: the base's layout changed
         if isinstance(self.of, Box):
             cell = cell_of(base)
-            if cell.links is None:
+            if not hasattr(cell, "links"):
                 cell.links = weakref.WeakSet()
             cell.links.add(self)
 

@@ -344,7 +344,7 @@ def found_anew(x: Tensor) -> Tensor:
     had there are views of this."""
     base = make(x._data, x._edge)
     base._cell = x._cell
-    for link in () if x._cell is None or x._cell.links is None else list(x._cell.links):
+    for link in list(getattr(x._cell, "links", ())):
         if link.base is x:
             link.base = base
     return base
