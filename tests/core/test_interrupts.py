@@ -275,7 +275,7 @@ def changes_state(node: ast.AST) -> bool:
 
 # these see to it in other ways: by `interrupted`, by `__del__`; handles of hooks are no blocks of
 # the thread, and `nans` is for debugging
-OTHERS = {"_sweeping", "Enabled", "RemovableHandle", "nans"}
+OTHERS = {"GraphTask", "Enabled", "RemovableHandle", "nans"}
 
 
 def test_every_block_that_changes_the_state_is_tied():
