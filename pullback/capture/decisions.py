@@ -3,13 +3,12 @@
 `if x.sum() > 0`, `n.item()` and `x[mask]` need values, and a capture has shapes only.  The values
 are computed from the inputs at hand, the capture goes on with them, and the graph is right as long
 as they are the same: a small graph of its own computes them anew before every call.  What the
-library looks at in passing (the range of an argument, say: `state.in_passing`) is left alone.
+library looks at in passing (the range of an argument, say: `in_passing` of `core/state.py`) is
+left alone.
 Read next: `capture.py`.
 """
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ..array.dims import broadcast_shapes
 from ..array.generator import Generator, default_generator
 from ..core.handle import Tensor, make
 from ..core.stack import bind, tensors_in
-from ..core.state import PASSING, state, tied
+from ..core.state import state, tied
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node, map_arg
@@ -30,12 +29,7 @@ LIMIT = 1 << 16  # elements of a tensor that may be a decision
 
 def wanted() -> bool:
     """Is the program about to go by the value of a tensor, or is that a look in passing?"""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
-        if frame.f_code in PASSING:
-            return False
-        frame = frame.f_back
-    return True
+    return not state.in_passing
 
 
 def contents(array) -> tuple:

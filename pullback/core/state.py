@@ -82,6 +82,7 @@ class State(threading.local):
     lowered = 0, 0  # by `lower()` of a rule: how deep the stack was, which level was the innermost
     pulled = None  # the node whose formula runs, where somebody looks at its operators
     casting = None  # what this thread has asked of autocast so far
+    in_passing = False  # does a function look at values that can do without them?
     filling = False  # is a tensor of a transform overwritten with the numbers that are drawn?
 
 
@@ -109,16 +110,23 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
-PASSING: set = set()
-
-
-def in_passing(function):
-    """Mark a function that looks at values where there are any and can do without.
+def in_passing(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Decorates a function that looks at values where there are any and can do without.
 
     A capture does not compute them for it, as it does for the author of the program.
     """
-    PASSING.add(function.__code__)
-    return function
+
+    @functools.wraps(function)
+    def looks(*args, **kwargs):
+        if not fast["ACTIVE"]:
+            return function(*args, **kwargs)
+        before, state.in_passing = state.in_passing, True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            state.in_passing = before
+
+    return looks
 
 
 def _counted() -> int:

@@ -85,7 +85,7 @@ class Packet:
 
     def resolve(self, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple]:
         """The first overload that takes the call, with its flat arguments."""
-        found, hidden = self._find(args, kwargs)
+        found, hidden = (_find_in_passing if fast["ACTIVE"] else Packet._find)(self, args, kwargs)
         if found is not None:
             return found
         for o in hidden:  # only with the numbers that tensors hold
@@ -96,7 +96,6 @@ class Packet:
             raise Strangers
         raise no_match(self.name, self._overloads, args, kwargs)
 
-    @in_passing
     def _find(self, args: tuple, kwargs: dict) -> tuple:
         """The overload without a look at values, or those that want numbers of tensors."""
         hidden = []
@@ -206,6 +205,9 @@ class Packet:
     def _refuse(self, name: str):
         raise ArgumentError(f"{self.__name__}() got an unexpected keyword argument '{name}' "
                             f"({user_line(3)})")
+
+
+_find_in_passing = in_passing(Packet._find)
 
 
 class _Ops:
