@@ -160,8 +160,7 @@ def filled(x: Tensor, fill, raw: tuple) -> bool:
 def _rename(ov, node) -> None:
     """Give a node the name that it has after an in-place call, where that is another."""
     if isinstance(node, tape.Node) and node.rule is ov.rule and node.outputs == 1:
-        node.rule = rule = _renamed(ov.rule, ov.op.inplace_node)
-        node.__class__ = tape.node_class(rule)
+        node.__class__ = tape.node_class(_renamed(ov.rule, ov.op.inplace_node))
 
 
 @functools.cache

@@ -15,7 +15,6 @@ import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
-from ..eager import recorder
 from .expression import fact_name, fact_value
 from .handle import INFERENCE, Tensor, cell_of, is_buffer, make
 from .state import fast, sequence, state
@@ -350,7 +349,9 @@ def on_tape(t: Tensor, level: int) -> bool:
 def make_node(kind, rule, edges, metas, saved, level) -> Node:
     """A node with its number, its time and its place."""
     node = _new(kind)
-    node.rule, node.edges, node.metas, node.saved = rule, edges, metas, saved
+    if kind.rule is not rule:  # else the class has it
+        node.rule = rule
+    node.edges, node.metas, node.saved = edges, metas, saved
     node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, level
     node.where = place()
     return node
@@ -363,7 +364,9 @@ def record(ov, flat: tuple, out, level: int) -> None:
         try:
             simple = rule.recorder
         except AttributeError:
-            simple = rule.recorder = recorder.compile_recorder(ov, rule, sys.modules[__name__])
+            from ..eager.steps import recorder
+
+            simple = rule.recorder = recorder(ov, rule)
         if simple is not None:
             return simple(flat, out)
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
@@ -434,7 +437,7 @@ def node_class(rule, grouped: bool = False, outputs: int = 1) -> type[Node]:
     key = rule, grouped, outputs
     if key not in _CLASSES:
         base = GroupedNode if grouped else Node
-        own = {"__slots__": (), "outputs": outputs}
+        own = {"__slots__": (), "outputs": outputs, "rule": rule}
         if not grouped:
             own |= {"apply": first_runs(rule, Node.apply), "generated": True}
         _CLASSES[key] = named(type(rule.name, (base,), own), rule.name)

@@ -20,7 +20,7 @@ from ..core import tape
 from ..core.expression import BUILTINS, SPACE, lookup
 from ..core.op import families, overload_of
 from ..core.parts import DEFAULT
-from .recorder import compiled
+from .unroll import unrolled
 
 AS_THEY_ARE = {"scale_by", "inverse_permutation", "layer_norm_grads", "batch_norm_grads",
                "lstm_cell_grads"}  # fmt: skip
@@ -141,45 +141,45 @@ def apply_of(rule, several: bool):
         return None
     names = [f"s{i}" for i in range(len(rule.saves))]
     lines = [
-        "def apply(self, grads, needs):",
-        "    saved = self.saved",
-        "    if saved is None:",
-        "        raise freed(self)",
-        "    g = grads[0]",
-        "    if not GRADOFF or ACTIVE or g is None or state.record[0]:",
+        "saved = self.saved",
+        "if saved is None:",
+        "    raise freed(self)",
+        "g = grads[0]",
+        "if not GRADOFF or ACTIVE or g is None or state.record[0]:",
+        "    return general(self, grads, needs)",
+        "a = g._data",
+        "d = a.dtype",
+        "if a.__class__ is not ndarray or d is not F32 and d is not F64:",
+        "    return general(self, grads, needs)",
+        "for m in self.metas:",
+        "    if m is not None and m[1] is not d:",
         "        return general(self, grads, needs)",
-        "    a = g._data",
-        "    d = a.dtype",
-        "    if a.__class__ is not ndarray or d is not F32 and d is not F64:",
-        "        return general(self, grads, needs)",
-        "    for m in self.metas:",
-        "        if m is not None and m[1] is not d:",
-        "            return general(self, grads, needs)",
     ]
     if names:
-        lines.append(f"    ({', '.join(names)},) = saved")
+        lines.append(f"({', '.join(names)},) = saved")
     for i, (local, kind, name, _) in enumerate(rule.saves):
         if kind in ("arg", "out"):
             if kind == "arg" and (name in rule.op.scalars or rule.arguments[name].is_list):
                 return None
             lines += [
-                f"    if s{i} is not None:",
-                f"        c = s{i}._cell",
-                "        if c is not None and c.stamps and c.stamps[-1] > self.stamp:",
-                f"            raise modified(self, {local!r}, s{i})",
-                f"        s{i} = s{i}._data",
-                f"        if s{i}.__class__ is not ndarray:",
-                "            return general(self, grads, needs)",
+                f"if s{i} is not None:",
+                f"    c = s{i}._cell",
+                "    if c is not None and c.stamps and c.stamps[-1] > self.stamp:",
+                f"        raise modified(self, {local!r}, s{i})",
+                f"    s{i} = s{i}._data",
+                f"    if s{i}.__class__ is not ndarray:",
+                "        return general(self, grads, needs)",
             ]
     given = "[None if g is None else g._data for g in grads]" if several else "(a,)"
     lines += [
-        "    try:",
-        f"        found = pull(({''.join(f'{n}, ' for n in names)}), {given}, needs)",
-        "    except Exception:",  # whatever it is: the general way says it
-        "        return general(self, grads, needs)",
-        "    return [g if r is a else None if r is None else",
-        "            make(r if r.__class__ is ndarray else arrays_only(np, r)) for r in found]",
+        "try:",
+        f"    found = pull(({''.join(f'{n}, ' for n in names)}), {given}, needs)",
+        "except Exception:",  # whatever it is: the general way says it
+        "    return general(self, grads, needs)",
+        "return [g if r is a else None if r is None else",
+        "        make(r if r.__class__ is ndarray else arrays_only(np, r)) for r in found]",
     ]
     own = {"pull": pull, "general": tape.Node.apply, "freed": tape.freed,
            "modified": tape.modified, "arrays_only": _arrays_only}  # fmt: skip
-    return compiled("apply", lines, own, f"backward of {rule.op.full_name}")
+    title = f"backward of {rule.op.full_name}"
+    return unrolled(title, "apply(self, grads, needs)", lines, own)
