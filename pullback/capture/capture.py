@@ -32,7 +32,7 @@ from ..core.state import intact, state, tied, turn, uncast
 from ..core.tape import Accumulate
 from ..cut.settings import config
 from ..cut.split import collector_paused
-from ..graph import spelling
+from ..graph.dialect import TABLE, standard
 from ..graph.make_fx import Recorder, fake_of
 from ..graph.traits import cost_of
 from ..interp.box import map_tensors
@@ -307,7 +307,7 @@ class Capture(Hooking, Placing, Trace):
 
     def keep_old(self, ov, flat: tuple, t: Tensor) -> None:
         """Copy a value that an operator is about to overwrite, where its pullback needs it."""
-        rule = self.spelling.rule(ov)
+        rule = self.dialect.rule(ov)
         for (_, kind, name, _), guard in zip(rule.saves, rule.guards) if rule else ():
             needed = not guard or any(getattr(flat[rule.inputs[g]], "_edge", None) is not None
                                       for g in guard)
@@ -584,9 +584,9 @@ def capture(
     ordinary = level is None
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
-    level.literal = level.takes_again = recorder.spelled = literal
+    level.literal = level.takes_again = literal
     level.listens = hooks is not None
-    level.spelling = spelling.of("aot", level.keeps_composites) if literal else None
+    level.speak(standard("aot", level.keeps_composites) if literal else TABLE)
     if watch:
         from ..cut.eager_peak import Diary
 

@@ -126,7 +126,7 @@ class Scan(ast.NodeTransformer):
         self.tensors, self.conjugate = tensors, conjugate
         self.names: set[str] = set()  # bare names, those of functions included
         self.facts: set[tuple[str, str]] = set()  # (tensor, "shape" or "numel()")
-        self.plain: list[str] = []  # spellings of sizes that would keep the whole tensor
+        self.plain: list[str] = []  # ways to read sizes that would keep the whole tensor
         self.optional: dict[str, ast.AST] = {}  # wrap_opt_if(name, condition)
 
     def visit_Call(self, node: ast.Call):

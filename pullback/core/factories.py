@@ -14,7 +14,7 @@ from .op import OpOverload
 
 # where frames between a user's call of a factory and the one who looks are
 _SURFACE = tuple(f"pullback.{n}" for n in (
-    "core.", "array.", "memory.", "eager.", "table.", "symbolic.", "interp.", "fx.", "ops.",
+    "core.", "array.", "memory.", "eager.", "table.", "symbolic.", "interp.", "graph.", "ops.",
     "capture.", "cut.", "python_state.", "creation", "generated", "random_api", "tensor",
     "testing.two_tensor", "utils.selective"))
 _ENGINE = "pullback.autograd.gradients"
@@ -30,7 +30,7 @@ def added(ov: OpOverload, takes_tensor: bool) -> dict[str, Any]:
         name = frame.f_globals["__name__"]
         if name == _ENGINE and ov.name == "ones_like":
             return {"pin_memory": False, "memory_format": "preserve_format"}  # an implied gradient
-        if not name.startswith(_SURFACE) or name == "pullback.graph.spelled":
+        if not name.startswith(_SURFACE):
             return {}  # a function of this package that uses it
         frame = frame.f_back
     if last is OpOverload.__call__.__code__:

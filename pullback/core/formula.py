@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .. import errors
@@ -72,13 +73,14 @@ class Rule:
     def exists(op: type[Op]) -> bool:
         return bool(op.grad or op.constant or op.dispatch)
 
-    def __init__(self, overload, printed: dict[str, str] | None = None):
-        """With `printed`, for some inputs other formulas than the entry's."""
+    def __init__(self, overload, others: dict[str, str] | None = None, functions: Mapping = {}):
+        """With `others`, for some inputs other formulas than the entry's; they may call `functions`
+        beside what formulas may call."""
         self.overload, self.op, self.schema = overload, overload.op, overload.schema
-        self.printed = printed
+        self.others, self._functions = others, functions
         self.arguments = {a.name: a for a in self.schema.args}
         self.outputs = list(overload.output_names)
-        self.parts = parts_of(overload, printed)
+        self.parts = parts_of(overload, others)
         checks.check_parts(self)
         self.formulas = {key: self._formulas(parts) for key, parts in self.parts.items()}
         listed = set().union(*(parts.names() for parts in self.parts.values()))
@@ -122,7 +124,7 @@ class Rule:
         if chosen is not None and not isinstance(chosen, str):
             return list(chosen)
         used = set().union(*(f.uses() for f in self.all_formulas()))
-        if len(returns) > 1 and checks.spellings(self, used) == {"grad"}:
+        if len(returns) > 1 and checks.styles_of(self, used) == {"grad"}:
             return [True] + [False] * (len(returns) - 1)
         return [r.is_tensor for r in returns]
 
@@ -170,7 +172,7 @@ class Rule:
         if name in self.arguments or name in self.outputs:
             return True
         if name not in BUILTINS:
-            function = lookup(name)
+            function = self._functions.get(name) or lookup(name)
             if function is None:
                 checks.unknown_name(self, name, formula.text)
             self.space[name] = function

@@ -18,7 +18,7 @@ DISPATCH_KEYS = (DEFAULT, *DEVICES.values(), "AutogradNestedTensor", "AutogradHI
                  "AutogradPrivateUse1", "AutogradPrivateUse2", "AutogradPrivateUse3", "AutogradVE",
                  "AutogradXLA", "AutogradXPU")
 NON_DIFFERENTIABLE = "non_differentiable"
-ZERO = "zeros_like({})"  # the classic spelling of a constant
+ZERO = "zeros_like({})"  # the classic form of a constant
 AUTOMATIC = ("auto_linear", "auto_element_wise")
 
 
@@ -41,16 +41,16 @@ def split(key: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in key.split(","))
 
 
-def parts_of(overload, printed: dict[str, str] | None = None) -> dict[str, Parts]:
-    """Dispatch key -> what the entry says for it; `printed` goes before its own formulas."""
+def parts_of(overload, others: dict[str, str] | None = None) -> dict[str, Parts]:
+    """Dispatch key -> what the entry says for it; `others` go before its own formulas."""
     op = overload.op
     push = {} if op.push is None else op.push
     if not isinstance(push, dict):
         push = {overload.output_names[0]: push}
     own = Parts(dict(op.grad), push, tuple(op.constant), tuple(op.nondiff))
-    if printed:
-        given = {n for key in printed for n in split(key)}
-        own.grad = {k: v for k, v in own.grad.items() if not given & {*split(k)}} | printed
+    if others:
+        given = {n for key in others for n in split(key)}
+        own.grad = {k: v for k, v in own.grad.items() if not given & {*split(k)}} | others
         own.constant = tuple(n for n in own.constant if n not in given)
     found = {DEFAULT: own} if own != Parts() or not op.dispatch else {}
     for key, mapping in op.dispatch.items():

@@ -111,7 +111,7 @@ class Argument:
         return text + (f"={self.default_text}" if self.has_default else "")
 
     def same_as(self, other: Argument) -> bool:
-        """Equal but for the spelling of the default and of symbolic integers."""
+        """Equal but for how the default and symbolic integers are written."""
         return all(getattr(self, f) == getattr(other, f) for f in _MEANING)
 
 

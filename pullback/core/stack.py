@@ -9,6 +9,7 @@ levels).
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Interpreter:
 
     literal = False  # are its graphs to be PyTorch's to the letter?
     takes_again = False  # is a view of what was written taken again when it is first used?
-    spelling = None  # how its graphs show what PyTorch has in another form (`graph/spelling.py`)
+    compositions: Mapping = {}  # operators that are made of others on this level, by name
     copies_views = False  # are views copies, which only show the layout that they would have?
     adopts = False  # turns tensors from outside into its own when an operator meets them
     modal = False  # wants operators without boxed arguments too
@@ -100,6 +101,24 @@ class Interpreter:
     def process(self, ov, flat):
         """Interpret an operator."""
         raise NotImplementedError
+
+    def compose(self, ov, flat):
+        """Run a composite operator, or one of `compositions`, by the operators that it is made of.
+
+        NotImplemented for the latter: it is one operator after all.
+        """
+        return ov.compose(*flat)
+
+    def rule(self, ov):
+        """The derivative by which an operator is recorded while this level sees everything."""
+        return ov.rule
+
+    def stored(self, value, like: Tensor) -> Tensor | None:
+        """What stands for a number that fills a part of a tensor (`modal` only); None: itself."""
+
+    def keeps_slice(self, size) -> bool:
+        """Is a slice of all of a dim, of this size, an operator to this level (`modal` only)?"""
+        return False
 
     def record(self, ov, flat, out) -> None:
         """Put an operator of this level on the tape."""
@@ -228,12 +247,9 @@ def bind(ov, flat: tuple):
             out = state.keeping.whole(ov, flat)
             if out is not NotImplemented:
                 return out
-        spelling = state.stack[state.mode].spelling if active and state.mode else None
-        if spelling is not None and ov.name in spelling.parts:
-            out = spelling.parts[ov.name](*flat)
-            if out is not NotImplemented:
-                return out
         try:
+            if active and state.mode:
+                return state.stack[state.mode].compose(ov, flat)
             return ov.compose(*flat)
         except Exception as error:
             shown = failure(ov, flat, error)
@@ -273,12 +289,10 @@ def bind(ov, flat: tuple):
             level, tracked, nearest = own, t._edge is not None, own
         elif nearest <= own and t._edge is not None:
             tracked = True
-    if level:
-        spelling = state.stack[level].spelling
-        if spelling is not None and ov.name in spelling.parts:
-            out = spelling.parts[ov.name](*flat)
-            if out is not NotImplemented:
-                return out
+    if level and ov.name in state.stack[level].compositions:
+        out = state.stack[level].compose(ov, flat)
+        if out is not NotImplemented:
+            return out
     if state.caching is not None:
         out = state.caching.run(ov, flat, level)
     else:

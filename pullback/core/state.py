@@ -292,8 +292,3 @@ def tick() -> int:
 def recording() -> bool:
     """Does the tape record at the innermost level?"""
     return state.record[-1]
-
-
-def spelled() -> bool:
-    """Is what runs shown in a graph that prints as PyTorch's (`graph/spelling.py`)?"""
-    return state.mode > 0 and state.stack[state.mode].spelling is not None

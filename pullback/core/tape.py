@@ -370,8 +370,8 @@ def record(ov, flat: tuple, out, level: int) -> None:
         if simple is not None:
             return simple(flat, out)
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
-    if state.mode and state.stack[state.mode].spelling is not None:
-        rule = state.stack[state.mode].spelling.rule(ov)
+    if state.mode:
+        rule = state.stack[state.mode].rule(ov)
     if rule is None:
         return _refuse_later(ov, flat, outs, level)
     if not rule.condition(flat):

@@ -22,22 +22,19 @@ from ..array.fake import Fake, fake_like
 from ..array.layout import memory_format
 from ..array.size import Symbolic, is_symbolic
 from ..autograd.grad_mode import _set_grad_enabled
-from ..core.dispatching import NUMBERED, Outer, of_formula, piece
-from ..core.factories import added
+from ..core.dispatching import Outer, piece
 from ..core.handle import Tensor, is_buffer, make
 from ..core.hooks import hooks_as_now
-from ..core.op import OpOverload, overload
-from ..core.stack import bind
 from ..core.state import intact, state
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from ..ops import aten
 from ..pytree import tree_flatten, tree_map, tree_unflatten
 from ..symbolic import ShapeEnv
-from . import spelling, traceback
+from . import traceback
+from .dialect import TABLE, standard
 from .graph import Graph
 from .graph_module import GraphModule, for_users
-from .node import Node
 from .printer import Trees
 from .sizes import SizeNodes, numbers_of, sized_by, symbolic_input
 from .tables import normalized
@@ -57,17 +54,6 @@ def _example(out: Any) -> Any:
     if isinstance(out, Tensor):
         return fake_of(out)
     return [_example(o) for o in out] if isinstance(out, (list, tuple)) else out
-
-
-_SLICES = {"slice.Tensor": 1, "slice_copy.Tensor": 1, "slice_scatter": 2}  # where the dim stands
-
-
-def _bounded(args: list, at: int) -> list:
-    """How `x[1:]` and `x[:3]` say where they begin and end."""
-    args = [*args, *[0, None, None][len(args) - at:]] if len(args) < at + 3 else args
-    args[at + 1] = 0 if args[at + 1] is None else args[at + 1]
-    args[at + 2] = sys.maxsize if args[at + 2] is None else args[at + 2]
-    return args
 
 
 class TensorMetadata(NamedTuple):
@@ -110,34 +96,11 @@ def _formula(rule: Any) -> Any:
     return None
 
 
-_CORRECTED = {f"{name}.correction" for name in ("std", "var", "std_mean", "var_mean")}
-
-
-def _called_directly() -> bool:
-    """Did the user call the operator itself, not a function of the package?"""
-    frame, last = sys._getframe(2), None
-    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
-        frame, last = frame.f_back, frame.f_code
-    return last is OpOverload.__call__.__code__
-
-
-def _composed() -> bool:
-    """Is an operator being recorded that another one is made of?"""
-    frame: Any = sys._getframe(3)
-    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
-        if frame.f_code is bind.__code__:
-            name = frame.f_locals["ov"].name
-            if name in spelling.TRACED or frame.f_locals["ov"].is_composite:
-                return name not in spelling.TRACED
-        frame = frame.f_back
-    return False
-
-
 class Recorder:
     """Builds a graph from operator calls."""
 
     lifts = True  # tensors from outside may become constants
-    spelled = False  # do calls of factories say their device, as PyTorch's graphs do?
+    dialect = TABLE
 
     def __init__(self, fake: bool):
         self.graph = Graph()
@@ -151,7 +114,7 @@ class Recorder:
         self.pulled = None  # the node of the tape whose formula is running
         self.latest = None  # the last one that ran, of the sweep of a joint graph
         self.annotations: dict[int, dict] = {}  # number of a node of the tape -> what the user said
-        self._numbers: dict[int, complex] = {}  # of operators that are made of others
+        self.composing: list = []  # operators that are run by others, the innermost last
         self.fresh: list | None = None  # nodes of a region that wants to know them
         self.sizes: SizeNodes | None = None  # with symbolic sizes: the nodes that compute them
 
@@ -171,18 +134,7 @@ class Recorder:
         elif is_symbolic(args) or is_symbolic(kwargs.values()):  # of a graph around this one
             args, kwargs = numbers_of(args), numbers_of(kwargs)
         args = [list(v) if isinstance(v, tuple) else v for v in args]  # sizes print as lists
-        if self.spelled and self.pulled is None:
-            if ov.name in _SLICES:
-                args = _bounded(args, _SLICES[ov.name])
-            elif "pin_memory" not in kwargs:
-                kwargs = {**kwargs, **added(ov, any(isinstance(v, Node) for v in flat))}
-        if self.spelled and ov.name in NUMBERED and len(args) == 2 and not kwargs:
-            if isinstance(args[1], (int, float, complex)) and self._compiled(args[1]):
-                ov = overload(NUMBERED[ov.name])
-                self._numbers[id(args[1])] = args[1]
-        if self.spelled and ov.name in _CORRECTED and not kwargs and len(args) > 1 and (
-                args[1] is not None and self.pulled is None and not _called_directly()):
-            kwargs = {"correction": 1}  # of the overload that PyTorch chooses for `x.std(1)`
+        ov, args, kwargs = self.dialect.shown(self, ov, flat, args, kwargs)
         node = self.graph.call_function(ov, tuple(args), kwargs)
         meta = node.meta
         meta["val"] = _example(out)
@@ -194,15 +146,6 @@ class Recorder:
         if sizes is not None and isinstance(out, Tensor):
             sizes.note(node, out._data.shape)
         return node
-
-    def _compiled(self, number: complex) -> bool:
-        """Is it of C++ in PyTorch: of an operator made of others, or of a formula?
-
-        And did not stand in the place of a tensor in the user's call?
-        """
-        if self.pulled is None:
-            return _composed()
-        return self._numbers.get(id(number)) is number or of_formula(self.pulled, number)
 
     def place(self, meta: dict) -> None:
         """Where a node comes from: its line; in a backward pass the operator and its formulas."""
@@ -378,8 +321,8 @@ def make_fx(
         level.reads_examples = not (fake or _error_on_data_dependent_ops)
         level.keeps_composites, level.keeps_copies = pre_dispatch, True
         level.shares = len(state.stack) == 1  # tensors from outside keep their histories
-        recorder.level, recorder.spelled = level, True
-        level.spelling = spelling.of(tracing_mode, pre_dispatch)
+        recorder.level = level
+        level.speak(standard(tracing_mode, pre_dispatch))
         symbolic, env = tracing_mode == "symbolic", _sizes_of(flat)
         if symbolic or env is not None:
             recorder.sizes = SizeNodes(recorder, None if symbolic else env)

@@ -44,6 +44,7 @@ def positional(ov: OpOverload, function: Callable) -> Callable:
         args, kwargs = ov.schema.as_called(flat)
         return function(*args, **kwargs)
 
+    call.of_user = True  # type: ignore[attr-defined]  # what it calls is not of the operator
     return apart(ov, call)
 
 

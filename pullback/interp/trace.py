@@ -229,6 +229,42 @@ class Trace(Interpreter):
         self.decompositions = decompositions or {}
         self.careful = getattr(decompositions, "careful", False)
         self.own: dict = {}  # arrays of tensors that the function itself made from values
+        self.speak(recorder.dialect)
+
+    def speak(self, dialect) -> None:
+        """Record in a dialect (`graph/dialect.py`)."""
+        self.dialect = self.recorder.dialect = dialect
+        self.compositions = dialect.compositions
+
+    def compose(self, ov, flat):
+        own = self.compositions.get(ov.name)
+        composing = self.recorder.composing
+        composing.append(None if ov.custom else ov)  # what a custom one calls is the user's
+        try:
+            out = NotImplemented if own is None else own(*flat)
+            return ov.compose(*flat) if out is NotImplemented and ov.is_composite else out
+        finally:
+            composing.pop()
+
+    def _decomposed(self, replacement, flat):
+        """Run a decomposition; what one of the user calls is no part of operators around it."""
+        if not getattr(replacement, "of_user", False):
+            return replacement(*flat)
+        composing = self.recorder.composing
+        composing.append(None)
+        try:
+            return replacement(*flat)
+        finally:
+            composing.pop()
+
+    def rule(self, ov):
+        return self.dialect.rule(ov)
+
+    def stored(self, value, like: Tensor) -> Tensor | None:
+        return self.dialect.stored(value, like)
+
+    def keeps_slice(self, size) -> bool:
+        return self.dialect.keeps_slice(size)
 
     def made(self, t: Tensor) -> Tensor | None:
         """A tensor that was just made from Python values, as one of the graph."""
@@ -250,7 +286,7 @@ class Trace(Interpreter):
 
     def __enter__(self):
         self.keeping = state.keeping
-        if self.keeps_composites or self.keeps_copies or self.spelling is not None:
+        if self.keeps_composites or self.keeps_copies or self.dialect.keeps_whole:
             state.keeping = self
         return super().__enter__()
 
@@ -287,7 +323,7 @@ class Trace(Interpreter):
         They are for gradients, where the result is a view of an argument: writes go through it,
         and where the operator writes: statistics, for instance.
         """
-        one = self.spelling is not None and self.spelling.whole(ov)  # as it is in PyTorch
+        one = self.dialect.whole(ov)
         if not (one or self.keeps_composites):
             return NotImplemented
         if any((a.is_write or a.name.startswith("running_")) and v is not None
@@ -298,9 +334,9 @@ class Trace(Interpreter):
             return NotImplemented
         replacement = self.decompositions.get(ov)
         if replacement is not None:
-            return replacement(*flat)
+            return self._decomposed(replacement, flat)
         tracked = state.record[self.level] and any(t._edge is not None for t in tensors)
-        if tracked and not (one and self.spelling.rule(ov) is not None):
+        if tracked and not (one and self.dialect.rule(ov) is not None):
             return NotImplemented
         values = tuple(map_tensors(self._value, v) for v in flat)
         state.keeping = None
@@ -423,7 +459,7 @@ class Trace(Interpreter):
         if origin is None:
             recorder.origin = ov  # the operator that the user called: errors are to be its own
         try:
-            out = replacement(*given)
+            out = self._decomposed(replacement, given)
         except Exception as error:  # found by the parts: the user knows the whole
             if replacement is not ov.decomposition:
                 raise

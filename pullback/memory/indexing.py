@@ -18,8 +18,8 @@ from ..array import dtype as dt
 from ..array.data import make_tensor_data
 from ..array.size import Symbolic
 from ..core import surface
-from ..core.handle import Tensor, make
-from ..core.state import fast, in_passing, spelled, state
+from ..core.handle import Tensor
+from ..core.state import fast, in_passing, state
 from . import direct_indexing as direct
 
 END = 2**63 - 1
@@ -46,7 +46,7 @@ def setitem(x: Tensor, key, value) -> None:
     """`x[key] = value`."""
     if not fast["ACTIVE"] and x._edge is None and direct.write(x, key, value):
         return
-    fill = _constant(x, key, value) if fast["ACTIVE"] and spelled() else None
+    fill = _stored(x, key, value) if fast["ACTIVE"] and state.mode else None
     part, indices, numbers = _basic(x, key, for_write=True)
     value = _as_value(part, value)
     if fill is not None and not (indices or numbers):
@@ -67,16 +67,13 @@ def setitem(x: Tensor, key, value) -> None:
         part.copy_(_fitted(value, part.ndim))
 
 
-def _constant(x: Tensor, key, value) -> Tensor | None:
-    """A number that fills a view, as graphs in PyTorch's form show it: a tensor."""
+def _stored(x: Tensor, key, value) -> Tensor | None:
+    """What stands for a number that fills a view, if the level that sees it has another form."""
     parts = key if isinstance(key, tuple) else (key,)
     if type(value) not in (bool, int, float) or not all(
             isinstance(k, (int, slice)) or k is None or k is Ellipsis for k in parts):
         return None
-    from ..core.stack import lifted  # which needs this file
-
-    kernel = _ops().scalar_tensor.default.kernel
-    return lifted(make(kernel(np, value, x.dtype, None, None, None)))
+    return state.stack[state.mode].stored(value, x)
 
 
 _table = None
@@ -196,8 +193,8 @@ def _basic(x: Tensor, key, for_write: bool = False):
             taken += 1
         elif isinstance(item, slice):
             start, stop, step = _bounds(item)
-            if not (start == 0 and stop in (None, END) and step == 1) or isinstance(
-                    out._data.shape[here], Symbolic) and spelled():
+            if not (start == 0 and stop in (None, END) and step == 1) or (
+                    state.mode and state.stack[state.mode].keeps_slice(out._data.shape[here])):
                 out = _call("slice", out, here, start, stop, step)
             dim += 1
         elif item is Ellipsis:

@@ -11,7 +11,6 @@ from ..array.device import transfer
 from ..array.dims import expanded_shape, wrap_dim, wrap_dims
 from ..array.layout import (
     CONSTANTS,
-    STRIDED,
     arranged,
     is_arranged,
     suggest_memory_format,
@@ -19,7 +18,7 @@ from ..array.layout import (
 )
 from ..array.size import fits_a_size
 from ..core.op import Composite, Op, Pointwise, overload_of
-from ..core.state import fast, spelled, state
+from ..core.state import state
 from ..errors import NotInThisBuild
 from ..table.packets import ops
 from .create import as_number
@@ -106,13 +105,14 @@ class to_copy(Pointwise):
         yield s(s.real())
 
 
-def _to(self, dtype, device, copy: bool, memory_format=None, **shown):
-    """The tensor itself if nothing changes, else a converted copy; `shown` is for graphs."""
+def converted(self, dtype, device, copy: bool, memory_format=None, said=None):
+    """The tensor itself if nothing changes, else a converted copy.
+
+    `said` are arguments that a conversion to another dtype is to have although they change nothing.
+    """
     changes = {}
     if dtype is not None and dtype is not self.dtype:
-        changes["dtype"] = dtype
-        if device is not None and fast["ACTIVE"] and spelled():
-            changes.update(shown, device=device)
+        changes = {"dtype": dtype, **(said or {})}
     if device is not None and device != self.device:
         if device.type == "meta":  # the facts alone
             return ops.empty_strided(self.shape, self.stride(), dtype=dtype or self.dtype,
@@ -138,8 +138,7 @@ class to_other(Composite):
     function = False
 
     def compose(self, other, non_blocking, copy, memory_format):
-        return _to(self, other.dtype, other.device, copy, memory_format, layout=STRIDED,
-                   pin_memory=False)
+        return converted(self, other.dtype, other.device, copy, memory_format)
 
     def samples(s):
         yield s(s.real(3, 4), s.tensor(0, dt.complex128))
@@ -155,7 +154,7 @@ class to_dtype(Composite):
     function = False
 
     def compose(self, dtype, non_blocking, copy, memory_format):
-        return _to(self, dtype, None, copy, memory_format)
+        return converted(self, dtype, None, copy, memory_format)
 
     def samples(s):
         yield s(s.real(3, 4), dt.complex128)
@@ -172,7 +171,7 @@ class to_device(Composite):
     function = False
 
     def compose(self, device, dtype, non_blocking, copy, memory_format):
-        return _to(self, dtype, device, copy, memory_format)
+        return converted(self, dtype, device, copy, memory_format)
 
     def samples(s):
         yield s(s.real(3, 4), "cpu")
@@ -190,7 +189,7 @@ class to_dtype_layout(Composite):
     function = False
 
     def compose(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
-        return _to(self, dtype, device, copy, memory_format)
+        return converted(self, dtype, device, copy, memory_format)
 
     def samples(s):
         yield s(s.real(3, 4), dtype=dt.float64, copy=True)
@@ -203,7 +202,7 @@ class type_as(Composite):
     function = False
 
     def compose(self, other):
-        return _to(self, other.dtype, other.device, False, layout=STRIDED)
+        return converted(self, other.dtype, other.device, False)
 
     def samples(s):
         yield s(s.real(3, 4), s.tensor(0, dt.complex128))

@@ -22,7 +22,6 @@ from ..array.dims import (
 )
 from ..core.handle import is_buffer
 from ..core.op import Composite, Op, View, overload_of
-from ..core.state import spelled
 from ..table.packets import ops
 from .arrange import clone
 from .layout import _address, inner, owner, pad_rank, permutation, strided
@@ -170,7 +169,7 @@ class reshape(Composite):
                 steps = view_strides(self.shape, self.stride(), size)
             if steps is None:
                 self = overload_of(clone).call(self, "contiguous_format")
-            if steps is None and (is_buffer(data) or spelled()):  # a copy is no view of anything
+            if steps is None and is_buffer(data):  # a copy is no view of anything
                 return ops._unsafe_view(self, list(size))
             if is_buffer(data):  # graphs know `view` only
                 return ops._reshape_alias(self, size, steps)

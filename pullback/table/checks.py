@@ -75,7 +75,7 @@ def check_parts(rule) -> None:
 
 
 def check_composite(rule) -> None:
-    if rule.op.kind == "composite" and not rule.printed:
+    if rule.op.kind == "composite" and not rule.others:
         rule.fail("a composite operator differentiates by its parts and must not have formulas",
                   "leave the entry out, or give the operator a kernel of its own")
 
@@ -106,7 +106,7 @@ def check_linear(rule) -> None:
     """`linear` and `multilinear` name all inputs that have a gradient formula."""
     for attribute in ("linear", "multilinear"):
         chosen = getattr(rule.op, attribute)
-        if not chosen or rule.printed:
+        if not chosen or rule.others:
             continue
         wanted = {n for parts in rule.parts.values() for key in parts.grad for n in split(key)}
         missing = sorted(wanted - set(chosen)) or sorted(set(chosen) - set(rule.arguments))
@@ -153,13 +153,13 @@ def check_rule(rule) -> None:
         rule.fail("derivative ignored: the operator has no differentiable input",
                   "remove the forward formula, or give gradient formulas")
     for formulas in rule.formulas.values():
-        check_spelling(rule, formulas)
+        check_styles(rule, formulas)
         for formula in formulas:
             check_sizes(rule, formula)
             check_optional(rule, formula)
 
 
-def spellings(rule, names: set[str]) -> set[str]:
+def styles_of(rule, names: set[str]) -> set[str]:
     """The ways to spell incoming gradients that a set of names shows."""
     found = {s for s in ("grad", "grads") if s in names}
     if "grads" in found and "grad" in rule.arguments:
@@ -169,10 +169,10 @@ def spellings(rule, names: set[str]) -> set[str]:
     return found
 
 
-def check_spelling(rule, formulas: list) -> None:
+def check_styles(rule, formulas: list) -> None:
     """One spelling of the incoming gradients per entry, and indices that exist."""
     used = set().union(*(f.uses() for f in formulas))
-    styles = spellings(rule, used)
+    styles = styles_of(rule, used)
     if len(styles) > 1:
         rule.fail(f"mixes the gradient spellings {', '.join(sorted(styles))}", "use one of them")
     indices = {i for f in formulas for i in _indices(f.tree)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...array.dims import numel
 from ...core.handle import Tensor
-from ...core.state import spelled, state
+from ...core.state import state
 from ...table.packets import ops
 
 
@@ -79,9 +79,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12,
               out: Tensor | None = None) -> Tensor:
     """Vectors along `dim` divided by their p-norm."""
     dims = [dim] if isinstance(dim, int) else list(dim)
-    norms = ops.linalg_vector_norm(input, p, dims, True).clamp_min(eps)
-    if spelled():
-        norms = norms.expand_as(input)
+    norms = ops.linalg_vector_norm(input, p, dims, True).clamp_min(eps).expand_as(input)
     return input / norms if out is None else ops.div(input, norms, out=out)
 
 

@@ -1,20 +1,35 @@
-"""How graphs show what PyTorch has in another form: parts, whole operators, formulas.
+"""PyTorch's dialect of graphs: its parts and whole operators, its formulas, its way to say a call.
 
 An operator of the table may be one kernel here and several operators in PyTorch (`where` with a
 number), or the other way round (`norm`), and a formula may be written for speed or for the sake of
 higher derivatives.  Graphs that people read (`make_fx`, `aot_function`, `aot_export_*`) follow
-PyTorch; eager mode and `compile` do not come here.  The parts are in `spelled.py`, the longer
-formulas in `formulas/printed.py`.
+PyTorch; eager mode and `compile` do not come here.  The parts are in `dialect_parts.py`, the longer
+formulas in `dialect_formulas.py`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import numpy as np
+
+from .. import errors
+from ..array.size import Symbolic
+from ..core.dispatching import NUMBERED, of_formula
+from ..core.factories import added
 from ..core.formula import Rule
-from ..core.op import registry
-from .spelled import PARTS, TRACED
+from ..core.handle import Tensor, make
+from ..core.op import OpOverload, overload, registry
+from ..core.stack import lifted
+from ..graph.dialect import Dialect
+from ..graph.make_fx import Recorder
+from ..graph.node import Node
+from ..table.packets import ops
+from .dialect_formulas import FUNCTIONS
+from .dialect_parts import EXPLICIT, PARTS, TRACED
 
 # Composite here, one operator there.  Patterns end with `*`.
 WHOLE = """
@@ -53,26 +68,93 @@ def matches(name: str, text: str) -> bool:
     return name in whole or name.startswith(families)
 
 
-class Spelling:
-    """The parts of operators, operators that are whole, and formulas of one kind of capture."""
+class TorchDialect(Dialect):
+    """What PyTorch's graphs of one kind of capture show."""
 
-    def __init__(self, *tables: dict[str, Callable]):
-        self.parts = {name: f for table in tables for name, f in table.items()}
-        self._rules: dict = {}
+    keeps_whole = True
 
-    def whole(self, ov) -> bool:
-        """Is a composite operator to be one node?"""
+    def __init__(self, compositions: Mapping[str, Callable]):
+        self.compositions = compositions
+        self._numbers: dict[int, complex] = {}  # of operators that are made of others
+
+    def whole(self, ov: OpOverload) -> bool:
         return matches(str(ov.name), WHOLE) or ov.op.base_name.endswith("_copy")
 
-    def rule(self, ov) -> Rule | None:
-        """The derivative of an operator, by PyTorch's formulas where these differ."""
-        try:
-            return self._rules[ov]
-        except KeyError:
-            printed = formulas_of(ov)
-            rule = Rule(ov, printed) if printed else None if ov.is_composite else ov.rule
-            self._rules[ov] = rule
-            return rule
+    def rule(self, ov: OpOverload) -> Rule | None:
+        return rule(ov)
+
+    def stored(self, value: complex, like: Tensor) -> Tensor | None:
+        kernel = ops.scalar_tensor.default.kernel
+        return lifted(make(kernel(np, value, like.dtype, None, None, None)))
+
+    def keeps_slice(self, size: Any) -> bool:
+        return isinstance(size, Symbolic)
+
+    def shown(self, recorder: Recorder, ov: OpOverload, flat: tuple, args: list,
+              kwargs: dict) -> tuple:
+        forward = recorder.pulled is None
+        if forward and ov.name in _SLICES:
+            args = _bounded(args, _SLICES[ov.name])
+        elif forward and "pin_memory" not in kwargs:
+            kwargs = {**kwargs, **added(ov, any(isinstance(v, Node) for v in flat))}
+        if ov.name in NUMBERED and len(args) == 2 and not kwargs and (
+                isinstance(args[1], (int, float, complex)) and self._compiled(recorder, args[1])):
+            ov = overload(NUMBERED[ov.name])
+            self._numbers[id(args[1])] = args[1]
+        if forward and ov.name in _CORRECTED and not kwargs and len(args) > 1 and (
+                args[1] is not None and not _called_directly()):
+            kwargs = {"correction": 1}  # of the overload that PyTorch chooses for `x.std(1)`
+        return ov, args, kwargs
+
+    def _compiled(self, recorder: Recorder, number: complex) -> bool:
+        """Is it of C++ in PyTorch: of an operator made of others, or of a formula?
+
+        And did not stand in the place of a tensor in the user's call?
+        """
+        if recorder.pulled is None:
+            return _composed(recorder.composing)
+        return self._numbers.get(id(number)) is number or of_formula(recorder.pulled, number)
+
+
+@functools.cache
+def rule(ov: OpOverload) -> Rule | None:
+    """The derivative of an operator, by PyTorch's formulas where these differ."""
+    own = formulas_of(ov)
+    if own:
+        return Rule(ov, own, FUNCTIONS)
+    return None if ov.is_composite else ov.rule
+
+
+# calls as PyTorch's functions make them
+
+_SLICES = {"slice.Tensor": 1, "slice_copy.Tensor": 1, "slice_scatter": 2}  # where the dim stands
+_CORRECTED = {f"{name}.correction" for name in ("std", "var", "std_mean", "var_mean")}
+
+
+def _bounded(args: list, at: int) -> list:
+    """How `x[1:]` and `x[:3]` say where they begin and end."""
+    args = [*args, *[0, None, None][len(args) - at:]] if len(args) < at + 3 else args
+    args[at + 1] = 0 if args[at + 1] is None else args[at + 1]
+    args[at + 2] = sys.maxsize if args[at + 2] is None else args[at + 2]
+    return args
+
+
+def _called_directly() -> bool:
+    """Did the user call the operator itself, not a function of the package?"""
+    frame, last = sys._getframe(2), None
+    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
+        frame, last = frame.f_back, frame.f_code
+    return last is OpOverload.__call__.__code__
+
+
+def _composed(composing: list) -> bool:
+    """Is what is recorded a part of an operator that PyTorch takes apart in C++?"""
+    for ov in reversed(composing):
+        if ov is None or ov.name in TRACED:
+            return False
+        if ov.is_composite:
+            return True
+    return False
 
 
 # formulas, where PyTorch's are not those of the table
@@ -225,12 +307,13 @@ def formulas_of(ov) -> dict[str, str]:
     return found
 
 
-@functools.cache
-def of(mode: str, whole: bool = False) -> Spelling:
+_KINDS: dict[bool, Mapping[str, Callable]] = {
+    False: {**PARTS, **EXPLICIT}, True: {**PARTS, **TRACED, **EXPLICIT}}
+
+
+def dialect(kind: str, whole: bool = False) -> TorchDialect:
     """That of captures of a kind: "real", "fake", "symbolic" or "aot"; `whole` before dispatch.
 
     Where PyTorch dispatches in Python (symbolic sizes, AOT) more operators are taken apart.
     """
-    if whole:
-        return Spelling()
-    return Spelling(PARTS, TRACED) if mode in ("symbolic", "aot") else Spelling(PARTS)
+    return TorchDialect(EXPLICIT if whole else _KINDS[kind in ("symbolic", "aot")])

@@ -2,7 +2,7 @@
 
 The table has other formulas for these: faster ones, or such that higher derivatives exist at kinks
 as well.  Where a history is recorded through a formula here it gives way to that of the table.
-`graph/spelling.py` says which operators use them.
+`dialect.py` says which operators use them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from ..array import dtype as dt
 from ..array.dims import may_overlap, wrap_dim, wrap_dims
 from ..array.layout import STRIDED
 from ..core.state import recording
-from ..table.packets import ops
-from .factor import eigh_grad, qr_grad, svd_grad
-from .linalg import (
+from ..formulas.factor import eigh_grad, qr_grad, svd_grad
+from ..formulas.linalg import (
     diagonal_of,
     is_vector,
     pinv_grad,
@@ -23,7 +22,7 @@ from .linalg import (
     solve_grads,
     solve_tri,
 )
-from .pointwise import (
+from ..formulas.pointwise import (
     beside,
     copysign_pullback,
     power_pullback_base,
@@ -32,8 +31,9 @@ from .pointwise import (
     squared_radius,
     xlogy_pullback,
 )
-from .reduce import _spread_of, norm_pullback, restore, std_pullback
-from .shape import _both, as_strided_backward
+from ..formulas.reduce import _spread_of, norm_pullback, restore, std_pullback
+from ..formulas.shape import _both, as_strided_backward
+from ..table.packets import ops
 
 
 def zeros_in(shape, dtype, grad):
@@ -444,3 +444,7 @@ def pinv_backward(grad, pinv, matrix):
     second = second @ (turned - inner @ matrix)
     third = (matrix @ pinv) @ first
     return -(pinv @ inner).mH + first - third + second
+
+
+# what formulas of the dialect may call, beside what those of the table may
+FUNCTIONS = {name: f for name, f in vars().items() if getattr(f, "__module__", "") == __name__}

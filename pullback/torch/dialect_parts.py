@@ -1,8 +1,8 @@
 """Operators by PyTorch's parts: those that are one kernel here, or are made of other operators.
 
 `PARTS` are of C++ there, `TRACED` of Python: those are taken apart where it dispatches in Python
-(AOT, symbolic sizes).  Entries take the arguments of the operator in the order of its schema;
-`spelling.py` uses them.
+(AOT, symbolic sizes).  `EXPLICIT` are taken apart everywhere and say more than the table's.
+Entries take the arguments of the operator in the order of its schema; `dialect.py` uses them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable
 
 from ..array import dtype as dt
-from ..array.dims import broadcast_shapes, numel
+from ..array.dims import broadcast_shapes, infer_size, numel, view_strides
 from ..array.layout import STRIDED
-from ..core.handle import make
+from ..core.handle import is_buffer, make
+from ..ops.arrange import converted
 from ..ops.attention import attention, fusable, fused
 from ..ops.contraction import _common_sizes, read_equation
 from ..ops.dropout import _dropped
@@ -21,9 +22,10 @@ from ..table.packets import ops
 
 PARTS: dict[str, Callable] = {}
 TRACED: dict[str, Callable] = {}
+EXPLICIT: dict[str, Callable] = {}
 
 
-def spells(*names: str, table: dict = PARTS):
+def shows(*names: str, table: dict = PARTS):
     """Enter the parts of operators."""
     def enter(function: Callable) -> Callable:
         table.update(dict.fromkeys(names, function))
@@ -39,26 +41,26 @@ def number(value, like, dtype=None):
 # numbers and masks
 
 
-@spells("where.ScalarOther")
+@shows("where.ScalarOther")
 def _where_other(condition, self, other):
     dtype = dt.result_type([self._data, other])
     return ops.where(condition, self.to(dtype), number(other, self, dtype))
 
 
-@spells("where.ScalarSelf")
+@shows("where.ScalarSelf")
 def _where_self(condition, self, other):
     dtype = dt.result_type([other._data, self])
     return ops.where(condition, number(self, other, dtype), other.to(dtype))
 
 
-@spells("where.Scalar")
+@shows("where.Scalar")
 def _where_both(condition, self, other):
     dtype = dt.result_type([self, other])
     second = number(other, condition, dtype)
     return ops.where(condition, number(self, condition, dtype), second)
 
 
-@spells("isfinite")
+@shows("isfinite")
 def _isfinite(self):
     if not (self.dtype.is_floating_point or self.dtype.is_complex):
         return ops.ones_like(self, dtype=dt.bool_)
@@ -66,7 +68,7 @@ def _isfinite(self):
     return (self == self) * finite
 
 
-@spells("special_ndtr")
+@shows("special_ndtr")
 def _ndtr(self):
     if not self.dtype.is_floating_point:
         self = self.to(dt.default())
@@ -80,17 +82,17 @@ def _ndtr(self):
 # matrices
 
 
-@spells("linalg_svdvals")
+@shows("linalg_svdvals")
 def _svdvals(A, driver):
     return ops._linalg_svd(A, False, True, driver=driver)[1]
 
 
-@spells("linalg_eigvalsh")
+@shows("linalg_eigvalsh")
 def _eigvalsh(self, UPLO):
     return ops._linalg_eigh(self, UPLO, True)[0]
 
 
-@spells("linalg_eigvals")
+@shows("linalg_eigvals")
 def _eigvals(self):
     return ops.linalg_eig(self)[0]
 
@@ -98,7 +100,7 @@ def _eigvals(self):
 # sums of products
 
 
-@spells("einsum")
+@shows("einsum")
 def _einsum(equation, tensors, path):
     inputs, output = read_equation(equation, [t.ndim for t in tensors])
     sizes = _common_sizes(tensors, inputs)
@@ -198,12 +200,12 @@ def _pair(a, b, shared: list[int]):
     return out.permute([found.index(d) for d in range(a.ndim)])
 
 
-@spells("matmul")
+@shows("matmul")
 def _matmul(self, other):
     return _stacks(self, other, ops._unsafe_view)
 
 
-@spells("matmul", table=TRACED)
+@shows("matmul", table=TRACED)
 def _matmul_traced(self, other):
     return _stacks(self, other, ops.view)
 
@@ -219,7 +221,7 @@ def _stacks(a, b, shaped):
     return shaped(ops.bmm(first, second), [*lead, a.shape[-2], b.shape[-1]])
 
 
-@spells("diag")
+@shows("diag")
 def _diag(self, diagonal):
     return ops.diagonal_copy(self, diagonal) if self.ndim == 2 else NotImplemented
 
@@ -227,12 +229,12 @@ def _diag(self, diagonal):
 # normalisation and distances
 
 
-@spells("rms_norm")
+@shows("rms_norm")
 def _rms_norm(input, normalized_shape, weight, eps):
     return _fused_rms_norm(input, normalized_shape, weight, eps)[0]
 
 
-@spells("_fused_rms_norm")
+@shows("_fused_rms_norm")
 def _fused_rms_norm(input, normalized_shape, weight, eps):
     dtype = input.dtype
     x = input.to(dt.float32) if dtype.itemsize == 2 else input
@@ -244,7 +246,7 @@ def _fused_rms_norm(input, normalized_shape, weight, eps):
     return (out if out.dtype is dtype else out.to(dtype)), scale
 
 
-@spells("cosine_similarity")
+@shows("cosine_similarity")
 def _cosine_similarity(x1, x2, dim, eps):
     common = dt.promote_types(x1.dtype, x2.dtype)  # 0-d tensors count as all others here
     shape = broadcast_shapes(x1.shape, x2.shape)
@@ -263,7 +265,7 @@ def _at_least(x, least):
     return make(ops.clamp_min(make(x._data), least)._data, x._edge)
 
 
-@spells("scaled_dot_product_attention")
+@shows("scaled_dot_product_attention")
 def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
     if fusable(query, key, value, attn_mask, dropout_p, enable_gqa):
         return fused(query, key, value, attn_mask, is_causal, scale)
@@ -284,7 +286,7 @@ def _attention_by_products(query, key, value, scale):
 # cells
 
 
-@spells("gru_cell")
+@shows("gru_cell")
 def _gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     _check(input, (hx,), w_ih, w_hh)
     own = ops.unsafe_chunk(ops.linear(input, w_ih, b_ih), 3, 1)
@@ -295,7 +297,7 @@ def _gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     return (hx - new) * update + new
 
 
-@spells("lstm_cell")
+@shows("lstm_cell")
 def _lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     _check(input, hx, w_ih, w_hh)
     gates = ops.linear(hx[0], w_hh, b_hh)
@@ -307,12 +309,12 @@ def _lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     return outer * state.tanh(), state
 
 
-@spells("rnn_tanh_cell")
+@shows("rnn_tanh_cell")
 def _rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     return _simple(input, hx, w_ih, w_hh, b_ih, b_hh).tanh()
 
 
-@spells("rnn_relu_cell")
+@shows("rnn_relu_cell")
 def _rnn_relu_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
     return _simple(input, hx, w_ih, w_hh, b_ih, b_hh).relu()
 
@@ -331,10 +333,47 @@ def _check(input, hidden, w_ih, w_hh) -> None:
         _check_cell(input, part, w_ih, w_hh, label)
 
 
+# what says more
+
+
+@shows("reshape", table=EXPLICIT)
+def _reshape(self, shape):
+    if is_buffer(self._data):
+        return NotImplemented
+    size = infer_size(shape, self.numel())
+    if view_strides(self.shape, self.stride(), size) is not None:
+        return ops.view(self, shape)
+    copy = ops.clone(self, memory_format="contiguous_format")
+    return ops._unsafe_view(copy, list(size))  # a copy is no view of anything
+
+
+@shows("to.other", table=EXPLICIT)
+def _to_other(self, other, non_blocking, copy, memory_format):
+    said = {"layout": STRIDED, "pin_memory": False, "device": other.device}
+    return converted(self, other.dtype, other.device, copy, memory_format, said)
+
+
+@shows("to.device", table=EXPLICIT)
+def _to_device(self, device, dtype, non_blocking, copy, memory_format):
+    return converted(self, dtype, device, copy, memory_format, {"device": device})
+
+
+@shows("to.dtype_layout", table=EXPLICIT)
+def _to_dtype_layout(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
+    said = {} if device is None else {"device": device}
+    return converted(self, dtype, device, copy, memory_format, said)
+
+
+@shows("type_as", table=EXPLICIT)
+def _type_as(self, other):
+    said = {"layout": STRIDED, "device": other.device}
+    return converted(self, other.dtype, other.device, False, None, said)
+
+
 # what PyTorch takes apart in Python
 
 
-@spells("dropout", table=TRACED)
+@shows("dropout", table=TRACED)
 def _dropout(input, p, train):
     if not train or p == 0:
         return input.clone()
@@ -342,12 +381,12 @@ def _dropout(input, p, train):
     return _dropped(input, p, True) if p == 1 else ops.native_dropout(input, p, True)[0]
 
 
-@spells("hardshrink", table=TRACED)
+@shows("hardshrink", table=TRACED)
 def _hardshrink(self, lambd):
     return ops.where(self.abs() <= lambd, 0, self)
 
 
-@spells("softshrink", table=TRACED)
+@shows("softshrink", table=TRACED)
 def _softshrink(self, lambd):
     far = self.abs() > lambd
     return ops.where(far, self - ops.sign(self) * lambd, self * 0)
@@ -377,8 +416,8 @@ def _nearest(name: str, dims: int, shift: float) -> None:
             math.floor(n * s) for n, s in zip(input.shape[2:], scale_factors)]
         return taken_apart(input, sizes, *(scale_factors or [None] * dims))
 
-    spells(name, table=TRACED)(taken_apart)
-    spells(f"{name}.vec", table=TRACED)(by_factors)
+    shows(name, table=TRACED)(taken_apart)
+    shows(f"{name}.vec", table=TRACED)(by_factors)
 
 
 for _dims in (1, 2, 3):

@@ -7,17 +7,17 @@ from pullback.aot import aot_function, make_boxed_compiler
 from pullback.array import dtype as dt
 from pullback.core.op import overload_of, registry
 from pullback.errors import DataDependentError
-from pullback.fx import spelling
 from pullback.testing import samples
+from pullback.torch import dialect
 
 
 def _concerned(name, op) -> bool:
     if op.samples is None or op.kind in ("random", "creation"):
         return False
     ov = overload_of(op)
-    parts = {**spelling.PARTS, **spelling.TRACED}
-    return bool(name in parts or spelling.formulas_of(ov)
-                or ov.is_composite and spelling.matches(name, spelling.WHOLE))
+    parts = dialect.dialect("aot").compositions
+    return bool(name in parts or dialect.formulas_of(ov)
+                or ov.is_composite and dialect.matches(name, dialect.WHOLE))
 
 
 ENTRIES = sorted(name for name, op in registry.items() if _concerned(name, op))
@@ -124,13 +124,13 @@ def _programs(name, dtype):
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_graph_computes_the_same(name):
-    """Values and first derivatives by both spellings, for real and complex numbers."""
+    """Values and first derivatives in both dialects, for real and complex numbers."""
     for dtype in (dt.float64, dt.complex128) if registry[name].complex else (dt.float64,):
         for call, given, label in _programs(name, dtype):
             _agree(call, given, 1, label)
 
 
-@pytest.mark.parametrize("name", [n for n in ENTRIES if spelling.formulas_of(
+@pytest.mark.parametrize("name", [n for n in ENTRIES if dialect.formulas_of(
     overload_of(registry[n]))])
 def test_second_derivatives_are_the_same(name):
     """The formulas of a graph, differentiated inside of it, and their derivatives outside."""

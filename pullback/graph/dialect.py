@@ -1,0 +1,62 @@
+"""Dialects: which operators, formulas and arguments a recorded graph shows.
+
+The table has one way to say what a function did, and `Dialect` is that.  Another library may have
+one operator where the table has several or the other way round, and may write the same derivative
+otherwise; its dialect is a subclass that says so.  The trace of a capture holds one, and everything
+that differs is asked of it here.  Eager execution never meets one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..core.formula import Rule
+    from ..core.handle import Tensor
+    from .make_fx import Recorder
+
+
+class Dialect:
+    """The operators and formulas of the table, as they are."""
+
+    compositions: Mapping[str, Callable] = {}  # operators that are shown by others, by name
+    keeps_whole = False  # are some composite operators nodes (`whole`)?
+
+    def whole(self, ov: Any) -> bool:
+        """Is a composite operator to be one node?"""
+        return False
+
+    def rule(self, ov: Any) -> Rule | None:
+        """The derivative of an operator."""
+        return ov.rule
+
+    def shown(self, recorder: Recorder, ov: Any, flat: tuple, args: list, kwargs: dict) -> tuple:
+        """(operator, arguments, keywords) of a call as its node is to have them.
+
+        `flat` are all arguments as they were given.
+        """
+        return ov, args, kwargs
+
+    def stored(self, value: complex, like: Tensor) -> Tensor | None:
+        """The tensor that stands for a number which fills a part of another; None: the number."""
+        return None
+
+    def keeps_slice(self, size: Any) -> bool:
+        """Is a slice of all of a dim of some size a node?"""
+        return False
+
+
+TABLE = Dialect()
+# The dialect of graphs that people read (`make_fx`, `aot_function`, `aot_export_*`).  A door: it
+# exists for PyTorch's sake, so that nothing here imports it; it is loaded when it is first asked.
+STANDARD = f"{__package__.partition('.')[0]}.torch.dialect"
+
+
+def standard(kind: str, whole: bool = False) -> Dialect:
+    """The dialect for one capture of a kind ("real", "fake", "symbolic" or "aot").
+
+    With `whole`, before operators are taken apart.
+    """
+    return importlib.import_module(STANDARD).dialect(kind, whole)
