@@ -714,8 +714,8 @@ def gradient(input: Tensor, *, spacing: Sequence[Tensor], dim: _int | None = Non
 @_overload
 def gradient(input: Tensor, *, spacing: Sequence[Tensor], dim: Sequence[_int], edge_order: _int = 1, out: Any = None) -> list[Tensor]: ...
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of an image or a volume between its elements, at the points of a grid."""
-def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of a 2-d image between its elements, at the points of a grid."""
-def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of a 3-d image between its elements, at the points of a grid."""
+def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of an image between its elements, at the points of a grid."""
+def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of a volume between its elements, at the points of a grid."""
 def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, cudnn_enabled: _bool = True, *, out: Any = None) -> Tensor: """Zero mean and unit variance of each group of channels, then scale and shift."""
 @_overload
 def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: """Layers of gated recurrent units over padded sequences: output and hidden states."""

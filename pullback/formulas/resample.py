@@ -3,7 +3,7 @@
 A resampled value is a sum over a few neighbours ("taps") of an element times a weight, and the
 weight is a product of one factor per dim that depends on the fractional position there.  Kernels
 and formulas share the functions of the first two sections: `lib` is the array namespace of a
-kernel, or `ops` where the values are tensors.  Read `ops/resample.py` next.
+kernel, or `ops` where the values are tensors.  Read `ops/upsample.py` next.
 """
 
 from __future__ import annotations

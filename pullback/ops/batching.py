@@ -85,3 +85,14 @@ def fold(ov, ranks, n, batched, flat):
 def fold_planes(ov, n, batched, *flat):
     """Rule for operators on channels of `dims` dims each, as the entry says."""
     return fold(ov, itertools.repeat(ov.op.dims + 1), n, batched, flat)
+
+
+def join_batch(n: int, t, batched: bool):
+    """Batch dim and first dim as one; a tensor without batch dim is repeated for it."""
+    t = t if batched else t.unsqueeze(0).expand((n, *t.shape))
+    return t.reshape((n * t.shape[1], *t.shape[2:]))
+
+
+def part_batch(n: int, t):
+    """The batch dim parted from the first dim again."""
+    return t.reshape((n, t.shape[0] // n, *t.shape[1:]))

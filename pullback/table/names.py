@@ -241,20 +241,24 @@ NAMES = {
         "replication_pad2d replication_pad2d_backward replication_pad3d "
         "replication_pad3d_backward _pad_circular _pad_enum pad"
     ),
-    "resample": (
-        "upsample_nearest1d upsample_nearest1d_backward _upsample_nearest_exact1d "
-        "_upsample_nearest_exact1d_backward upsample_nearest2d upsample_nearest2d_backward "
-        "_upsample_nearest_exact2d _upsample_nearest_exact2d_backward upsample_nearest3d "
-        "upsample_nearest3d_backward _upsample_nearest_exact3d _upsample_nearest_exact3d_backward "
-        "upsample_linear1d upsample_linear1d_backward upsample_bilinear2d "
-        "upsample_bilinear2d_backward upsample_trilinear3d upsample_trilinear3d_backward "
-        "upsample_bicubic2d upsample_bicubic2d_backward _upsample_bilinear2d_aa "
-        "_upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa _upsample_bicubic2d_aa_backward "
-        "_upsample_lanczos2d_aa _upsample_lanczos2d_aa_backward grid_sampler_2d "
-        "grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward grid_sampler "
-        "_grid_sampler_2d_cpu_fallback _grid_sampler_2d_cpu_fallback_backward "
-        "affine_grid_generator affine_grid_generator_backward pixel_shuffle pixel_unshuffle "
-        "channel_shuffle native_channel_shuffle"
+    "upsample": (
+        "upsample_nearest1d upsample_nearest1d_backward upsample_nearest2d "
+        "upsample_nearest2d_backward upsample_nearest3d upsample_nearest3d_backward "
+        "_upsample_nearest_exact1d _upsample_nearest_exact1d_backward _upsample_nearest_exact2d "
+        "_upsample_nearest_exact2d_backward _upsample_nearest_exact3d "
+        "_upsample_nearest_exact3d_backward upsample_linear1d upsample_linear1d_backward "
+        "upsample_bilinear2d upsample_bilinear2d_backward upsample_trilinear3d "
+        "upsample_trilinear3d_backward upsample_bicubic2d upsample_bicubic2d_backward "
+        "_upsample_bilinear2d_aa _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa "
+        "_upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa _upsample_lanczos2d_aa_backward"
+    ),
+    "grid_sample": (
+        "grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward "
+        "grid_sampler _grid_sampler_2d_cpu_fallback _grid_sampler_2d_cpu_fallback_backward "
+        "affine_grid_generator affine_grid_generator_backward"
+    ),
+    "pixel_shuffle": (
+        "pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle"
     ),
     "conv": (
         "convolution _convolution convolution_backward _convolution_double_backward conv1d conv2d "
