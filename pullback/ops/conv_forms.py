@@ -1,8 +1,7 @@
 """Convolution under the names of single kernels: general, dilated, transposed, depthwise.
 
-Each is `convolution` with some of its arguments fixed, so one function composes them all; what a
-name means is read off the name, and its arguments off its schema.  `conv.py` has the operator and
-its kernels.
+Each is `convolution` with some of its arguments fixed, so one function composes them all, which
+reads the arguments off the schema.  `conv.py` has the operator and its kernels.
 """
 
 from __future__ import annotations
@@ -12,70 +11,131 @@ from ..errors import ShapeError
 from ..table.packets import ops
 from .conv import _batched
 
-_WEIGHTED = "(Tensor self, Tensor weight, SymInt[{0}] kernel_size, Tensor? bias"
-_STEPS = ", SymInt[{0}] stride, SymInt[{0}] padding"
-_STEPS_WITH_DEFAULTS = "=None, SymInt[{0}] stride=1, SymInt[{0}] padding=0"
-_DILATION = ", SymInt[{0}] dilation"
 
-FORMS = {  # name -> (number of spatial dims, arguments)
-    "thnn_conv2d": (2, _WEIGHTED + _STEPS_WITH_DEFAULTS),
-    "_slow_conv2d_forward": (2, _WEIGHTED + _STEPS),
-    "slow_conv3d": (3, _WEIGHTED + _STEPS_WITH_DEFAULTS),
-    "slow_conv3d_forward": (3, _WEIGHTED + _STEPS),
-    "slow_conv_dilated2d": (2, _WEIGHTED + _STEPS_WITH_DEFAULTS + _DILATION + "=1"),
-    "slow_conv_dilated3d": (3, _WEIGHTED + _STEPS_WITH_DEFAULTS + _DILATION + "=1"),
-    "slow_conv_transpose2d": (
-        2, _WEIGHTED + _STEPS_WITH_DEFAULTS + ", SymInt[{0}] output_padding=0" + _DILATION + "=1"),
-    "slow_conv_transpose3d": (
-        3, _WEIGHTED + _STEPS_WITH_DEFAULTS + ", SymInt[{0}] output_padding=0" + _DILATION + "=1"),
-    "_conv_depthwise2d": (2, _WEIGHTED + _STEPS + _DILATION),
-    "conv_depthwise3d": (3, _WEIGHTED + _STEPS + _DILATION),
-}
+class ConvolutionForm(Composite):
+    """`convolution` over `dims` dims, with some of its arguments fixed."""
 
+    dims: int
+    transposed = False
+    depthwise = False  # each channel by itself, and `dilation` has no default
+    complex = True
+    method = function = False
 
-def _make(name: str, rank: int, arguments: str) -> None:
-    transposed, depthwise = "transpose" in name, "depthwise" in name
-
-    def compose(*args):
+    @classmethod
+    def compose(cls, *args):
+        name, ones = cls.base_name, [1] * cls.dims
         given = dict(zip(overload(name).schema.names, args))
         weight, bias, sizes = given["weight"], given["bias"], tuple(given["kernel_size"])
-        x, alone = _batched(name, given["self"], rank)
+        x, alone = _batched(name, given["self"], cls.dims)
         if tuple(weight.shape[2:]) != sizes:
             raise ShapeError(f"{name}: a weight of shape {list(weight.shape)} has no kernels of "
                              f"size {list(sizes)}")
         out = ops.convolution(
-            x, weight, bias, given["stride"], given["padding"], given.get("dilation", [1] * rank),
-            transposed, given.get("output_padding", [0] * rank), x.shape[1] if depthwise else 1)
+            x, weight, bias, given["stride"], given["padding"], given.get("dilation", ones),
+            cls.transposed, given.get("output_padding", [0] * cls.dims),
+            x.shape[1] if cls.depthwise else 1)
         return out.squeeze(0) if alone else out
 
-    def samples(s):
-        kernel, image = [2, 3, 2][:rank], [4, 5, 3][:rank]
+    @classmethod
+    def samples(cls, s):
+        dims, depthwise = cls.dims, cls.depthwise
+        kernel, image = [2, 3, 2][:dims], [4, 5, 3][:dims]
         inputs, outputs = (4, 4) if depthwise else (2, 3)
-        ends = (inputs, outputs) if transposed else (outputs, 1 if depthwise else inputs)
-        dilated = arguments.endswith("dilation")  # it has no default
-        rest = [[1] * rank] if dilated else []
+        ends = (inputs, outputs) if cls.transposed else (outputs, 1 if depthwise else inputs)
+        rest = [[1] * dims] if depthwise else []
         yield s(s.real(2, inputs, *image), s.real(*ends, *kernel), kernel, s.real(outputs),
-                [1] * rank, [0] * rank, *rest)
-        rest = [[1, 2, 1][:rank]] if dilated else []
-        yield s(s.real(inputs, *image), s.real(*ends, *kernel), kernel, None, [2, 1, 2][:rank],
-                [1, 1, 0][:rank], *rest)
-
-    words = {True: "Transposed convolution", False: "Convolution"}[transposed]
-    body = {
-        "__doc__": f"{words} over {rank} dims{', each channel by itself' if depthwise else ''}.",
-        "__module__": __name__,
-        "schema": f"{name}{arguments.format(rank)}) -> Tensor",
-        "compose": compose,
-        "samples": samples,
-        "complex": True,
-        "method": False,
-        "function": False,
-    }
-    type(name, (Composite,), body)
+                [1] * dims, [0] * dims, *rest)
+        rest = [[1, 2, 1][:dims]] if depthwise else []
+        yield s(s.real(inputs, *image), s.real(*ends, *kernel), kernel, None, [2, 1, 2][:dims],
+                [1, 1, 0][:dims], *rest)
 
 
-for _name, (_rank, _arguments) in FORMS.items():
-    _make(_name, _rank, _arguments)
+class thnn_conv2d(ConvolutionForm):
+    """Convolution over 2 dims."""
+
+    dims = 2
+    schema = ("thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None,"
+              " SymInt[2] stride=1, SymInt[2] padding=0) -> Tensor")
+
+
+class _slow_conv2d_forward(ConvolutionForm):
+    """Convolution over 2 dims."""
+
+    dims = 2
+    schema = ("_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size,"
+              " Tensor? bias, SymInt[2] stride, SymInt[2] padding) -> Tensor")
+
+
+class slow_conv3d(ConvolutionForm):
+    """Convolution over 3 dims."""
+
+    dims = 3
+    schema = ("slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None,"
+              " SymInt[3] stride=1, SymInt[3] padding=0) -> Tensor")
+
+
+class slow_conv3d_forward(ConvolutionForm):
+    """Convolution over 3 dims."""
+
+    dims = 3
+    schema = ("slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size,"
+              " Tensor? bias, SymInt[3] stride, SymInt[3] padding) -> Tensor")
+
+
+class slow_conv_dilated2d(ConvolutionForm):
+    """Convolution over 2 dims."""
+
+    dims = 2
+    schema = ("slow_conv_dilated2d(Tensor self, Tensor weight, SymInt[2] kernel_size,"
+              " Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1)"
+              " -> Tensor")
+
+
+class slow_conv_dilated3d(ConvolutionForm):
+    """Convolution over 3 dims."""
+
+    dims = 3
+    schema = ("slow_conv_dilated3d(Tensor self, Tensor weight, SymInt[3] kernel_size,"
+              " Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] dilation=1)"
+              " -> Tensor")
+
+
+class slow_conv_transpose2d(ConvolutionForm):
+    """Transposed convolution over 2 dims."""
+
+    dims = 2
+    transposed = True
+    schema = ("slow_conv_transpose2d(Tensor self, Tensor weight, SymInt[2] kernel_size,"
+              " Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0,"
+              " SymInt[2] output_padding=0, SymInt[2] dilation=1) -> Tensor")
+
+
+class slow_conv_transpose3d(ConvolutionForm):
+    """Transposed convolution over 3 dims."""
+
+    dims = 3
+    transposed = True
+    schema = ("slow_conv_transpose3d(Tensor self, Tensor weight, SymInt[3] kernel_size,"
+              " Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0,"
+              " SymInt[3] output_padding=0, SymInt[3] dilation=1) -> Tensor")
+
+
+class _conv_depthwise2d(ConvolutionForm):
+    """Convolution over 2 dims, each channel by itself."""
+
+    dims = 2
+    depthwise = True
+    schema = ("_conv_depthwise2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias,"
+              " SymInt[2] stride, SymInt[2] padding, SymInt[2] dilation) -> Tensor")
+
+
+class conv_depthwise3d(ConvolutionForm):
+    """Convolution over 3 dims, each channel by itself."""
+
+    dims = 3
+    depthwise = True
+    schema = ("conv_depthwise3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias,"
+              " SymInt[3] stride, SymInt[3] padding, SymInt[3] dilation) -> Tensor")
 
 
 class _slow_conv2d_backward(Composite):
