@@ -1,8 +1,8 @@
 """Names of PyTorch that this package leaves out, and why.
 
 Asking for one gives a function that says so when it is called, or a class of which nothing is an
-instance and nothing can be made; so programs that only mention a name run.  `ops/elsewhere.py` does
-the same for entries of PyTorch's operator table.
+instance and nothing can be made; so programs that only mention a name run.
+`ops/not_provided.py` does the same for entries of PyTorch's operator table.
 """
 
 from __future__ import annotations

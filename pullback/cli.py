@@ -186,7 +186,7 @@ def find(name: str) -> tuple[list[OpOverload], str]:
 
 def _absent(name: str) -> list:
     """The operators of this name that PyTorch has and this package does not provide."""
-    from .ops.elsewhere import absent
+    from .ops.not_provided import absent
     name = name.removeprefix("aten.").removeprefix("aten::").removesuffix(".default")
     return [e for full, e in absent().items() if name in (full, full.partition(".")[0])]
 
@@ -363,7 +363,7 @@ def _row(overload: OpOverload) -> tuple[str, str, str, str]:
 
 
 def _print_list(overloads: list[OpOverload]) -> None:
-    from .ops.elsewhere import absent
+    from .ops.not_provided import absent
     rows = [_row(o) for o in overloads]
     rows += [(e.name, f"not provided: {e.family}", "-", "-") for e in absent().values()
              if e.name not in registry]

@@ -25,7 +25,7 @@ from coverage_cells import COLUMNS
 import pullback
 from pullback.core.op import overload_of, registry
 from pullback.errors import PullbackError
-from pullback.ops.elsewhere import REASONS, absent
+from pullback.ops.not_provided import REASONS, absent
 
 NOTE = "<!-- Made by tools/gen_docs.py; change what it reads, then run `make docs`. -->\n\n"
 

@@ -22,7 +22,7 @@ class _Aten:
         try:
             found = getattr(ops, _WRITTEN.get(name, name))
         except AttributeError:
-            from .elsewhere import packet
+            from .not_provided import packet
 
             found = None if name.startswith("__") else packet(name)
             if found is None:

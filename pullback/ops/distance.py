@@ -2,7 +2,7 @@
 
 Euclidean distances of many points go through a product of matrices, as in PyTorch; everything else
 takes differences, a slice of rows at a time.  Formulas are in `formulas/distance.py`, distances of
-whole tensors in `ops/statistics.py`, losses made of distances in `ops/loss_more.py`.
+whole tensors in `ops/statistics.py`, losses made of distances in `ops/margin_loss.py`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""Losses of distances, of chances and of divergence: mse, huber, binary cross entropy, kl_div.
+"""Losses of distances, of chances and of divergence: mse, huber, binary cross entropy, kl_div,
+poisson_nll_loss.
 
-Read next: `loss_more.py`.
+Read next: `margin_loss.py`.
 """
 
 from __future__ import annotations
+
+import math
 
 from ..array.dims import broadcast_shapes
 from ..array.dtype import title
@@ -562,3 +565,24 @@ class kl_div(Composite):
         for reduction in (0, 1, 2):
             yield s(s.real(3, 4), s.real(3, 4, low=0.1, high=1), reduction)
         yield s(s.real(3, 4), s.real(3, 4), 1, log_target=True)
+
+
+class poisson_nll_loss(Composite):
+    """Negative log likelihood of counts under Poisson distributions, reduced."""
+
+    schema = ("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps,"
+              " int reduction) -> Tensor")
+    method = False
+
+    def compose(input, target, log_input, full, eps, reduction):
+        terms = input.exp() - target * input if log_input else input - target * (input + eps).log()
+        if full:  # Stirling's approximation of the logarithm of the factorial
+            stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+            terms = terms + stirling.masked_fill(target <= 1, 0)
+        return reduce_loss(terms, reduction)
+
+    def samples(s):
+        counts = s.real(3, 4, low=1.5, high=5)
+        for reduction in (0, 1, 2):
+            yield s(s.real(3, 4), counts, True, False, 1e-8, reduction)
+        yield s(s.real(3, 4, low=0.5, high=2), counts, False, True, 1e-8, 1)

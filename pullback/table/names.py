@@ -57,7 +57,7 @@ NAMES = {
     "extremes": (
         "amax:m amin:m aminmax:m max:m min:m argmax:m argmin:m median:m"
     ),
-    "truth": (
+    "logical_reductions": (
         "any:m all:m count_nonzero:m"
     ),
     "shape": (
@@ -175,7 +175,7 @@ NAMES = {
     "regression": (
         "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss "
         "huber_loss_backward l1_loss binary_cross_entropy binary_cross_entropy_backward "
-        "binary_cross_entropy_with_logits kl_div"
+        "binary_cross_entropy_with_logits kl_div poisson_nll_loss"
     ),
     "attention": (
         "scaled_dot_product_attention _scaled_dot_product_attention_math"
@@ -208,11 +208,11 @@ NAMES = {
         "_thnn_differentiable_lstm_cell_backward _thnn_fused_gru_cell "
         "_thnn_fused_gru_cell_backward _thnn_differentiable_gru_cell_backward"
     ),
-    "loss_more": (
+    "margin_loss": (
         "soft_margin_loss soft_margin_loss_backward multi_margin_loss multi_margin_loss_backward "
         "multilabel_margin_loss_forward multilabel_margin_loss_backward multilabel_margin_loss "
         "cosine_similarity pairwise_distance cosine_embedding_loss hinge_embedding_loss "
-        "margin_ranking_loss triplet_margin_loss poisson_nll_loss"
+        "margin_ranking_loss triplet_margin_loss"
     ),
     "ctc": (
         "_ctc_loss _ctc_loss_backward ctc_loss"
@@ -342,7 +342,7 @@ NAMES = {
         "_cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short "
         "fill_diagonal_:m range"
     ),
-    "plumbing": (
+    "internal": (
         "_reshape_alias _reshape_copy _neg_view lift lift_fresh lift_fresh_copy _lazy_clone "
         "_conj_copy _neg_view_copy slice_inverse _pin_memory _efficientzerotensor "
         "_new_zeros_with_same_feature_meta _index_put_impl:i _is_all_true _is_any_true sym_size "

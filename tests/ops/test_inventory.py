@@ -21,7 +21,7 @@ from pullback.core.op import families, registry
 from pullback.core.parts import DEFAULT
 from pullback.core.schema import Schema
 from pullback.core.surface import InplaceOverload
-from pullback.ops.elsewhere import absent
+from pullback.ops.not_provided import absent
 from pullback.table import checks
 from pullback.testing import samples
 

@@ -1,4 +1,4 @@
-"""Entries that programs rarely call by name: aliases, lifts, sizes as operators, resizing.
+"""Operators that programs rarely call by name: aliases, lifts, sizes as operators, resizing.
 
 PyTorch's own machinery calls them, and captured graphs name them; almost all are one line over
 other operators.  `shape.py` has the views that people use.

@@ -1,4 +1,4 @@
-"""Truth and counts over dims: any, all, count_nonzero."""
+"""Logical reductions, and counts over dims: any, all, count_nonzero."""
 
 from __future__ import annotations
 

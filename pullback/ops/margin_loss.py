@@ -1,12 +1,11 @@
-"""Margin and distance losses, and the distances that they are made of.
+"""Losses with a margin, of classes and of distances, and the distances that they are made of.
 
-`reduction` is 0 (none), 1 (mean) or 2 (sum) as in `ops/loss.py` and `regression.py`, where the common losses are.
+`reduction` is 0 (none), 1 (mean) or 2 (sum) as in `ops/loss.py` and `ops/regression.py`, where the
+common losses are.
 Longer formulas are in `formulas/loss.py`; the alignment loss of sequences is in `ops/ctc.py`.
 """
 
 from __future__ import annotations
-
-import math
 
 from ..array import dtype as dt
 from ..array.dims import broadcast_shapes
@@ -576,24 +575,3 @@ class triplet_margin_loss(Composite):
         for reduction in (0, 1, 2):
             yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4), 1.0, 2.0, 1e-6, False, reduction)
         yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4), 3.0, 2.0, 1e-6, True)
-
-
-class poisson_nll_loss(Composite):
-    """Negative log likelihood of counts under Poisson distributions, reduced."""
-
-    schema = ("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps,"
-              " int reduction) -> Tensor")
-    method = False
-
-    def compose(input, target, log_input, full, eps, reduction):
-        terms = input.exp() - target * input if log_input else input - target * (input + eps).log()
-        if full:  # Stirling's approximation of the logarithm of the factorial
-            stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-            terms = terms + stirling.masked_fill(target <= 1, 0)
-        return reduce_loss(terms, reduction)
-
-    def samples(s):
-        counts = s.real(3, 4, low=1.5, high=5)
-        for reduction in (0, 1, 2):
-            yield s(s.real(3, 4), counts, True, False, 1e-8, reduction)
-        yield s(s.real(3, 4, low=0.5, high=2), counts, False, True, 1e-8, 1)
