@@ -301,5 +301,7 @@ class _Renamed:
         return importlib.import_module("pullback.torch.install").renamed(fullname, path)
 
 
+from .memory import sending as _sending  # tells `multiprocessing` how tensors are sent
+
 _sys.meta_path.append(_Below)
 _sys.meta_path.insert(0, _Renamed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.reduction
 import os
 import signal
 import sys
@@ -38,12 +39,10 @@ __all__ = [
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = "file_descriptor"
 
-sending.register()
-
 
 def init_reductions() -> None:
     """Let picklers of `multiprocessing` share memory: they do."""
-    sending.register()
+    sending.register(multiprocessing.reduction)
 
 
 def get_all_sharing_strategies() -> set[str]:

@@ -13,7 +13,6 @@ results for one input (`spread`, `gathered`), whatever the input is.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +25,7 @@ from ..core.dispatching import Outer, again, piece
 from ..core.handle import Tensor, cell_of, make
 from ..core.state import sequence, state
 from ..core.surface import bump, refresh
-from ..core.tape import Accumulate, Node, port
+from ..core.tape import Accumulate, Node, place, port
 from ..graph.node import map_aggregate
 from ..memory.views import copy_slices, replay
 from ..pytree import register_pytree_node, tree_leaves, tree_map, tree_unflatten
@@ -165,8 +164,7 @@ def rebuilt(t: Tensor, function: Callable[[list[Tensor]], list[Tensor]]) -> Tens
 def _begin(node: Node, edges: tuple, metas: tuple) -> None:
     node.edges, node.metas, node.saved = edges, metas, ()
     node.hooks, node.stamp, node.level, node.seq = None, 0, 0, sequence()
-    frame = sys._getframe(2)
-    node.where = frame.f_code, frame.f_lasti
+    node.where = place()
 
 
 class Joined(Node):

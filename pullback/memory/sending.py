@@ -3,9 +3,8 @@
 A pickle of `multiprocessing` (an argument of a process, what goes through a queue, a pipe or a
 pool) carries a file descriptor of the memory, which moves to where it can be shared if it is not
 there yet; every other pickle carries the bytes.  The pickler of `multiprocessing` has a table of
-its own for the two classes below, which it is told about when the first tensor is pickled after
-that module was imported.  A pickler copies the table when it is made, so the one that is at work
-then is known by its frame.
+its own, to which the two classes below are added as soon as that module is imported: a pickler
+copies the table when it is made.
 
 A process started by spawn inherits the descriptors.  All others fetch them from the sender when
 they read the message (`descriptors.py`), so a sender that ends waits until they have.  The bytes go
@@ -37,35 +36,53 @@ class Bytes:
         self.storage = storage
 
     def __reduce__(self) -> tuple:
-        return _sent(self) if _sending() else _copied(self)
+        return _copied(self)
 
 
 class Severed:
     """True, for a tensor whose history stays behind; `multiprocessing` refuses to send it."""
 
     def __reduce__(self) -> tuple:
-        return _refused(self) if _sending() else (bool, (1,))
+        return bool, (1,)
 
 
-def register() -> Any:
-    """Tell the pickler of `multiprocessing`, where that has been imported; returns its module."""
-    reduction = sys.modules.get("multiprocessing.reduction")
-    if reduction is not None:
-        reduction.ForkingPickler.register(Bytes, _sent)
-        reduction.ForkingPickler.register(Severed, _refused)
-    return reduction
+_REDUCTION = "multiprocessing.reduction"
 
 
-def _sending() -> bool:
-    """Is a pickler of `multiprocessing` at work?"""
-    reduction = register()
-    if reduction is None:
-        return False
-    codes = (reduction.ForkingPickler.dumps.__code__, reduction.dump.__code__)
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code not in codes:
-        frame = frame.f_back
-    return frame is not None
+def register(reduction: Any) -> None:
+    """Add both classes to the table of the pickler of `multiprocessing`."""
+    reduction.ForkingPickler.register(Bytes, _sent)
+    reduction.ForkingPickler.register(Severed, _refused)
+
+
+class _Finder:
+    """Waits for the import of the module that has the pickler of `multiprocessing`."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != _REDUCTION:
+            return None
+        import importlib.util
+
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader:
+    """The loader of that module, which registers the classes when it has run."""
+
+    def __init__(self, loader: Any):
+        self.loader = loader
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module) -> None:
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        register(module)
 
 
 def _copied(given: Bytes) -> tuple:
@@ -132,3 +149,9 @@ def received(handle, size: int, copy: bytes | None) -> np.ndarray:
 def note(storage, t) -> None:
     """The handle through which a storage gets into a pickle: often the only one that shows it."""
     storage.reduced = weakref.ref(t)
+
+
+if _REDUCTION in sys.modules:
+    register(sys.modules[_REDUCTION])
+else:
+    sys.meta_path.insert(0, _Finder())
