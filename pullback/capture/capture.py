@@ -9,8 +9,6 @@ in autograd and may be written.  Read next: `joint.py`, the result; `cut/partiti
 from __future__ import annotations
 
 import contextlib
-import operator
-import re
 from collections.abc import Callable, Iterator
 from weakref import WeakSet
 
@@ -27,7 +25,6 @@ from ..core import events, tape
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
 from ..core.hooks import RemovableHandle
 from ..core.op import overload
-from ..core.project import project
 from ..core.state import intact, state, tied, turn, uncast
 from ..core.tape import Accumulate
 from ..cut.settings import config
@@ -37,12 +34,11 @@ from ..graph.make_fx import Recorder, fake_of
 from ..graph.traits import cost_of
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
-from ..memory.views import _recording, found_anew, link_detached, refresh, replay, scatter
+from ..memory.views import _recording, found_anew, link_detached, refresh
 from ..python_state.module_tensors import Holding
 from ..python_state.own_arrays import unseen
 from ..python_state.side_effects import flattened
 from ..pytree import tree_flatten, tree_unflatten
-from ..table.packets import ops
 from .accumulation import Collected
 from .custom_functions import Grafts
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
@@ -52,12 +48,7 @@ from .joint import Adopted, Gradient, Identity, Joint, Mutation, Read, Reviewed,
 from .memory import Placing
 from .results import Output, Results, assigned, has_history, hooked, retains, root_of, used_up
 from .shared_inputs import Member
-from .slice_writes import sliced
-from .subclasses import Wrapped, is_wrapper, rebuilt, spread
-
-# statistics that PyTorch's formulas take as they are, without history
-_STATISTICS = re.compile("native_(batch|layer)_norm|_native_batch_norm|_weight_norm|native_dropout"
-                         "|_batch_norm").match
+from .subclasses import Wrapped, is_wrapper, spread
 
 
 class Postponed(Exception):
@@ -107,8 +98,6 @@ class Capture(Hooking, Placing, Trace):
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`convention.py`)?
         self._cuts: dict = {}
-        self._sliced: Tensor | None = None  # the input that was written last, by its place
-        self._old: dict = {}  # what is about to be overwritten -> a copy for its pullback
         self.diary = None  # of the memory that eager execution takes (`cut/eager_peak.py`)
         self.regions = 0  # parts of the function that a checkpoint asked to compute again
 
@@ -198,6 +187,10 @@ class Capture(Hooking, Placing, Trace):
             self._cuts[node] = found
         return self.wrap(t._data.inner, found)
 
+    def follows(self, t: Tensor) -> Tensor:
+        """A detached alias has the value of its source as it is."""
+        return t
+
     def detached(self, t: Tensor) -> Tensor:
         """What the user's `detach()` gives: a node of its own."""
         node = self.recorder.call(self.apart, (t._data.node,), t._data.inner)
@@ -215,114 +208,11 @@ class Capture(Hooking, Placing, Trace):
 
     def pull_alone(self, node, grads, needs):
         """The same for any node of the tape."""
-        if not self.literal:
-            return super().pull(node, grads, needs)
-        if self.joined:  # sums of what arrives belong to the node that sent the last one
-            self.recorder.latest = node
-        if node.saved and node.rule.saves:
-            self._detach_saved(node)
-        results = super().pull(node, grads, needs)
-        before, self.recorder.pulled = self.recorder.pulled, node
-        # all of them before the first is added to another: the order of PyTorch's graphs
-        results = [
-            project(g, meta[0], meta[1], node, i)
-            if need and g is not None and meta is not None and (
-                g._data.shape != meta[0] or g._data.dtype != meta[1])
-            else g
-            for i, (g, need, meta) in enumerate(zip(results, needs, node.metas))
-        ]
-        self.recorder.pulled = before
-        return results
-
-    def _detach_saved(self, node) -> None:
-        """PyTorch detaches results that are saved, when they are saved and when they are used."""
-        rule, saved = node.rule, list(node.saved)
-        plain: list[int] = []
-        for i, (name, kind, _, _) in enumerate(rule.saves):
-            value = saved[i] if kind == "out" else None
-            if value is None or not (self.mine(value) or is_wrapper(value)):
-                continue
-            number = rule.outputs.index(name)
-            if rule.diff_outputs[number] and not (number and _STATISTICS(rule.overload.name)):
-                if self.mine(value):
-                    plain.append(i)
-                    continue
-                saved[i] = rebuilt(value, self._detached_twice)
-                saved[i]._cell = value._cell
-        for i, again in zip(plain, self._detached_twice([saved[i] for i in plain])):
-            again._cell, saved[i] = saved[i]._cell, again
-        node.saved = tuple(saved)
-
-    def _detached_twice(self, values: list[Tensor]) -> list[Tensor]:
-        """The same values detached, behind the last of them in the graph, and again here."""
-        nodes = [v._data.node for v in values]
-        if not nodes or any("kept" in n.meta for n in nodes):
-            return values
-        kept, point = [], max(nodes) if len(nodes) > 1 else nodes[0]
-        while point.next.target is operator.getitem and point.next.args[0] is point.args[0]:
-            point = point.next  # behind all results of the operator
-        while point.next.meta.get("kept") and point.next.args[0].args[0] is point.args[0]:
-            point = point.next
-        for v in values:
-            with self.recorder.graph.inserting_after(point):
-                point = self.recorder.call(self.apart, (v._data.node,), v._data.inner)
-            kept.append(point)
-            point.meta["partitioner_tag"] = "is_forward"
-        later = [self.recorder.call(self.apart, (k,), v._data.inner)
-                 for k, v in zip(kept, values)]
-        for n in (*kept, *later):
-            n.meta["kept"] = True
-        return [self.wrap(v._data.inner, n) for v, n in zip(values, later)]
-
-    def sliced(self, base: Tensor, chain: tuple, new: Tensor, by) -> Tensor | None:
-        """The base after a write through a view by an operator, with a history of its own."""
-        if not (self.mine(base) and self.mine(new)) or new._edge is None and base._edge is None:
-            return None
-        node = sliced(base, chain, new, by, self.pull)
-        if node is None:
-            return None
-        with _recording(self.level, False):
-            whole = scatter(make(base._data), chain, make(new._data))
-        whole._edge = node
-        return whole
-
-    def sliced_again(self, x: Tensor) -> None:
-        """A view through which such a base was written is up to date again."""
-        # as often as PyTorch takes the view: the numbers of nodes show it
-        with _recording(self.level, False):
-            replay(make(x._link.base._data), x._link.chain)
-        self._sliced = x if x._link.chain[0][0].name == "as_strided" else None
-
-    def looked_at(self) -> None:
-        """A view that was not written itself is brought up to date."""
-        # the first look at another view after such a write takes it once more
-        x, self._sliced = self._sliced, None
-        if x is not None:
-            with _recording(self.level, False):
-                replay(make(x._link.base._data), x._link.chain)
-
-    def written(self, cell) -> bool:
-        turns = sum(len(v.steps) for v in self.views.values() if v.handle._cell is cell)
-        return cell.version > turns
-
-    def keep_old(self, ov, flat: tuple, t: Tensor) -> None:
-        """Copy a value that an operator is about to overwrite, where its pullback needs it."""
-        rule = self.dialect.rule(ov)
-        for (_, kind, name, _), guard in zip(rule.saves, rule.guards) if rule else ():
-            needed = not guard or any(getattr(flat[rule.inputs[g]], "_edge", None) is not None
-                                      for g in guard)
-            if kind == "arg" and name == rule.schema.args[0].name and needed:
-                with _recording(self.level, False):
-                    old = self._old[t._data] = ops.clone(make(t._data))
-                    self.node(old).meta["partitioner_tag"] = "is_forward"
+        return self.dialect.pull(self, super().pull, node, grads, needs)
 
     def record(self, ov, flat, out) -> None:
         super().record(ov, flat, out)
-        old = self._old.pop(flat[0]._data, None) if self._old and flat else None
-        node = getattr(out, "_edge", None)
-        if old is not None and node is not None and node.saved:
-            node.saved = tuple(old if isinstance(v, Tensor) and v._data is flat[0]._data else v
-                               for v in node.saved)
+        self.dialect.recorded(self, flat, out)
 
     def _untracked(self, t: Tensor) -> Tensor:
         return self.cut(t) if t._edge is not None and self.mine(t) else t
@@ -393,9 +283,9 @@ class Capture(Hooking, Placing, Trace):
 
     on = {
         **Trace.on, events.RESHAPED: reshaped, events.TOOK_MEMORY: took_memory,
-        events.TOOK_DATA: Placing.took_data, events.OVERWRITES: keep_old, events.SCATTERS: sliced,
-        events.WROTE_VIEW: sliced_again, events.WROTE_UNRECORDED: wrote_unrecorded,
-        events.WROTE_UNCOUNTED: Placing.wrote_uncounted, events.REFRESHES: looked_at,
+        events.TOOK_DATA: Placing.took_data, events.FOLLOWS: follows,
+        events.WROTE_UNRECORDED: wrote_unrecorded,
+        events.WROTE_UNCOUNTED: Placing.wrote_uncounted,
         events.READ: was_read, events.MADE: made, events.UNPACKED: Placing.unpacked,
         events.SEEDS: seeded, events.RESTORES: restored,
         events.HOOKED: Hooking.hook_registered, events.HOOK_HANDLE: Hooking.keep_handle,
@@ -584,7 +474,7 @@ def capture(
     ordinary = level is None
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
-    level.literal = level.takes_again = literal
+    level.literal = literal
     level.listens = hooks is not None
     level.speak(standard("aot", level.keeps_composites) if literal else TABLE)
     if watch:

@@ -65,9 +65,9 @@ class Placing:
     _untracked: Any
     joined: bool
 
-    def unfollowed(self, text: str) -> Exception:
+    def unfollowed(self, text: str, kind: type[Exception] = errors.TransformError) -> Exception:
         """A function that need not be a graph runs as it is written instead."""
-        return (errors.TransformError if self.literal else errors.DataDependentError)(text)
+        return (kind if self.literal else errors.DataDependentError)(text)
 
     def took_data(self, t: Tensor, source: Tensor) -> None:
         """`t.data = source`: both look at the memory of an input from here on."""

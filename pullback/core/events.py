@@ -14,6 +14,9 @@ TOOK_MEMORY = "took memory"  # (tensor, source): `tensor.set_(source)`
 TOOK_DATA = "took data"  # (tensor, source): `tensor.data = source`
 OVERWRITES = "overwrites"  # (overload, flat arguments, tensor): its old value is still there
 SCATTERS = "scatters"  # (base, view steps, new value, overload) -> the base after the write
+VIEWED = "viewed"  # (cell) memory of a new view -> is the view taken again when it is used first?
+FOLLOWS = "follows"  # (value) of its source that a detached alias takes -> what it gets
+RELAYS = "relays"  # (old data, new value) that lies otherwise -> the value as it lies on this level
 WROTE_VIEW = "wrote view"  # (view) through which a base was written that SCATTERS answered
 WROTE_UNRECORDED = "wrote unrecorded"  # (tensor) has other values now, and the history that it had
 WROTE_UNCOUNTED = "wrote uncounted"  # (tensor) was written through `.data`: its version stays

@@ -27,10 +27,7 @@ _ndarray = np.ndarray
 class Interpreter:
     """One level of the stack; a subclass says what an operator means there."""
 
-    literal = False  # are its graphs to be PyTorch's to the letter?
-    takes_again = False  # is a view of what was written taken again when it is first used?
     compositions: Mapping = {}  # operators that are made of others on this level, by name
-    copies_views = False  # are views copies, which only show the layout that they would have?
     adopts = False  # turns tensors from outside into its own when an operator meets them
     modal = False  # wants operators without boxed arguments too
     pull = None  # runs nodes of the tape, to know what the operators of their formulas are for
@@ -49,21 +46,13 @@ class Interpreter:
         heard = self.on.get(kind)
         return None if heard is None else heard(self, *facts)
 
-    def unfollowed(self, text: str) -> Exception:
+    def unfollowed(self, text: str, kind: type[Exception] = errors.TransformError) -> Exception:
         """The refusal of something done to memory that this level cannot follow."""
-        return errors.TransformError(text)
+        return kind(text)
 
     def cut(self, t: Tensor) -> Tensor:
         """The same value without history."""
         return make(t._data)
-
-    def shown_like(self, old, new: Tensor) -> Tensor:
-        """The new value of a tensor, which shows the layout that it had (`copies_views`)."""
-
-    def written(self, cell) -> bool:
-        """Have values been written into this memory?  Changes of shape do not count
-        (`takes_again`)."""
-        return False
 
     def __enter__(self):
         self.level = len(state.stack)

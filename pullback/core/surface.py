@@ -257,7 +257,7 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
     shadow = make(data, x._edge if x._link is None else unhooked(x))
     if saves and x._edge is not None and not is_buffer(data):
         interp = getattr(data, "interp", None)
-        if interp is not None and interp.literal and state.record[interp.level]:
+        if interp is not None and state.record[interp.level]:
             interp.event(events.OVERWRITES, ov, flat, shadow)
     return tuple(shadow if v is x else v for v in flat)
 
@@ -324,10 +324,10 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
     if link is not None and link.apart:
         link, base = None, x
     whole = None
-    if by is not None and link is not None and record and level and state.stack[level].literal:
+    if by is not None and link is not None and record and level:
         whole = state.stack[level].event(events.SCATTERS, base, link.chain, new, by)
-    printed = whole is not None
-    if not printed:
+    answered = whole is not None
+    if not answered:
         whole = new if link is None else scatter(make(base._data, base._edge), link.chain, new)
     whole = laid_like(base, whole)
     if not record and not is_buffer(base._data):
@@ -360,7 +360,7 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
         refresh(x)
         if link.multi and not record:
             link.seen = -1  # its history must not be asked for any more
-        if printed:
+        if answered:
             state.stack[level].event(events.WROTE_VIEW, x)
     if base._meta is not None and base._meta.retains:
         retain_again(base)

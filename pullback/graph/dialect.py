@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..capture.capture import Capture
     from ..core.formula import Rule
     from ..core.handle import Tensor
     from .make_fx import Recorder
@@ -23,6 +24,7 @@ class Dialect:
 
     compositions: Mapping[str, Callable] = {}  # operators that are shown by others, by name
     keeps_whole = False  # are some composite operators nodes (`whole`)?
+    events: Mapping[str, Callable] = {}  # kind of event (`core/events.py`) -> f(trace, *facts)
 
     def whole(self, ov: Any) -> bool:
         """Is a composite operator to be one node?"""
@@ -46,6 +48,13 @@ class Dialect:
     def keeps_slice(self, size: Any) -> bool:
         """Is a slice of all of a dim of some size a node?"""
         return False
+
+    def recorded(self, level: Capture, flat: tuple, out: Any) -> None:
+        """Told of a call that is on the tape of a capture now."""
+
+    def pull(self, level: Capture, run: Callable, node: Any, grads: list, needs: list) -> list:
+        """What a node of the tape sends on in a capture, where `run` says what that is."""
+        return run(node, grads, needs)
 
 
 TABLE = Dialect()

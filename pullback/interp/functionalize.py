@@ -10,7 +10,7 @@ import functools
 
 from .. import errors
 from ..array.fake import Fake
-from ..core.events import MADE
+from ..core.events import MADE, RELAYS, VIEWED
 from ..core.handle import Cell, Tensor, cell_of, make
 from ..core.op import overload
 from ..core.stack import Interpreter, bind, tensors_in
@@ -42,7 +42,6 @@ class Functionalize(Interpreter):
 
     modal = True
     random = True
-    takes_again = True
     title = "func.functionalize"
     label = "FunctionalTensor"
 
@@ -53,7 +52,8 @@ class Functionalize(Interpreter):
     def wrap(self, t: Tensor) -> Tensor:
         return make(Functional(self, t))
 
-    def written(self, cell) -> bool:
+    def retakes(self, cell: Cell) -> bool:
+        """A view of memory that was written is taken again."""
         return cell.version > 0
 
     def unwrap(self, t):
@@ -99,7 +99,10 @@ class Functionalize(Interpreter):
         finally:
             state.mode, state.random, state.fake = before
 
-    def shown_like(self, old, new: Tensor) -> Tensor:
+    def relaid(self, old, new: Tensor) -> Tensor | None:
+        """A copy shows the layout that the view had."""
+        if not self.copies_views:
+            return None
         return make(Functional(self, new._data.inner, _layout(old, new.device)), new._edge)
 
     def made(self, t: Tensor) -> Tensor:
@@ -112,7 +115,7 @@ class Functionalize(Interpreter):
             state.mode, state.random = before
         return self.wrap(t if below is None else below)
 
-    on = {MADE: made}
+    on = {MADE: made, RELAYS: relaid, VIEWED: retakes}
 
     def rebound_to(self, handle, new) -> bool:
         if cell_of(handle) in self.frozen:

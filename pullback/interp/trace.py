@@ -235,6 +235,7 @@ class Trace(Interpreter):
         """Record in a dialect (`graph/dialect.py`)."""
         self.dialect = self.recorder.dialect = dialect
         self.compositions = dialect.compositions
+        self.on = {**type(self).on, **dialect.events}
 
     def compose(self, ov, flat):
         own = self.compositions.get(ov.name)

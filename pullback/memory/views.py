@@ -68,8 +68,7 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         t._link = kind(base, step, multi, hidden, cell.version)
         if steps is not None:
             t._link.of = link.of  # the base may have another layout since
-        if level and state.stack[level].takes_again and not (multi or hidden) and (
-                state.stack[level].written(cell)):
+        if level and not (multi or hidden) and state.stack[level].event(events.VIEWED, cell):
             t._link.seen = ~cell.version  # PyTorch takes such a view anew when it is used first
 
 
@@ -98,13 +97,12 @@ class Detached(Link):
             again = replay(make(self.base._data), self.chain)
             interp = again._data.interp
             interp.event(events.WROTE_UNRECORDED, t)  # its history is of what it was
-            if interp.literal and not self.silent:  # PyTorch's graphs have a node for it
-                again = interp.detached(again)
-            elif not interp.adopts:  # tangents end, and gradients of graphs
+            found = again if self.silent else interp.event(events.FOLLOWS, again)
+            if found is None:  # tangents end, and gradients of graphs
                 from ..table.packets import ops
 
-                again = ops.detach(again)
-            t._data = again._data
+                found = ops.detach(again)
+            t._data = found._data
 
 
 def link_detached(t: Tensor, source: Tensor, step: tuple | None = None) -> None:
@@ -199,7 +197,7 @@ def refresh(t: Tensor) -> None:
             with _captures_left(level), _recording(level, False):
                 follow(t, replay(make(base._data), link.chain))
             return  # its history must not be asked for any more
-        if level and link.seen != -1 and state.stack[level].literal:
+        if level and link.seen != -1:
             state.stack[level].event(events.REFRESHES)
         link.seen = version
         recording = _recording(level, False) if link.hidden else _recording_below(level)
@@ -259,9 +257,9 @@ def unhooked(t: Tensor):
     if edge is None or link.__class__ is not Link:
         return edge
     base, at = link.base, edge
-    # one by strides is of the memory, not of the view it was taken of; `literal` levels see to it
-    around = link.steps[4][0].name == "as_strided" and not getattr(
-        getattr(t._data, "interp", None), "literal", False)
+    # one by strides is of the memory, not of the view it was taken of; who scatters sees to it
+    around = link.steps[4][0].name == "as_strided" and events.SCATTERS not in getattr(
+        getattr(t._data, "interp", None), "on", ())
     for _ in range(link.steps[2]):
         node = at.node if type(at) is tape.Port else at
         if not around and (at is base._edge or not node.edges):
@@ -464,8 +462,9 @@ def laid_like(base: Tensor, new: Tensor) -> Tensor:
     if old.strides == now.strides or _joined(old) <= _joined(now):
         return new
     owner = getattr(now, "interp", None)
-    if owner is not None and owner.copies_views:
-        return owner.shown_like(old, new)
+    found = None if owner is None else owner.event(events.RELAYS, old, new)
+    if found is not None:
+        return found
     from ..table.packets import ops
 
     order = strides_order(old.shape, old.strides)
@@ -523,7 +522,7 @@ def _scatter_by_position(chain, base, new):
         places = run_raw(ov, (places, *map(_fixed, rest)))
         places = places if number is None else places[number]
         owner = getattr(base._data, "interp", None)
-        if ov.name == "unfold" and owner is not None and owner.takes_again and (
+        if ov.name == "unfold" and owner is not None and events.VIEWED in owner.on and (
                 _last(places.reshape(-1)) is not None):
             raise errors.ViewWriteError(errors.text(
                 f"while executing {ov.name}, functionalization encountered a tensor being mutated "

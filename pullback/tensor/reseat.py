@@ -151,8 +151,8 @@ def _resize_boxed(self: Tensor, size: tuple) -> Tensor:
             f"functionalization pass, nor in other transforms and captures ({errors.user_line()})",
             f"from {list(self.shape)} to {list(size)}", "resize a clone() of it")
         interp = getattr(self._data, "interp", None)
-        literal = interp is None or not interp.adopts or interp.literal
-        raise errors.ViewWriteError(text) if literal else interp.unfollowed(text)
+        kind = errors.ViewWriteError
+        raise kind(text) if interp is None else interp.unfollowed(text, kind)
     flat = ops.as_strided(self, (held,), (1,), 0)
     more = ops.zeros((count - held,), dtype=self.dtype, device=self.device)
     larger = ops.cat([flat, more], 0).reshape(size)

@@ -8,16 +8,18 @@ from pullback.array import dtype as dt
 from pullback.core.op import overload_of, registry
 from pullback.errors import DataDependentError
 from pullback.testing import samples
-from pullback.torch import dialect
+from pullback.torch.dialect import dialect
+from pullback.torch.dialect.calls import WHOLE
+from pullback.torch.dialect.formulas import formulas_of, matches
 
 
 def _concerned(name, op) -> bool:
     if op.samples is None or op.kind in ("random", "creation"):
         return False
     ov = overload_of(op)
-    parts = dialect.dialect("aot").compositions
-    return bool(name in parts or dialect.formulas_of(ov)
-                or ov.is_composite and dialect.matches(name, dialect.WHOLE))
+    parts = dialect("aot").compositions
+    return bool(name in parts or formulas_of(ov)
+                or ov.is_composite and matches(name, WHOLE))
 
 
 ENTRIES = sorted(name for name, op in registry.items() if _concerned(name, op))
@@ -130,7 +132,7 @@ def test_graph_computes_the_same(name):
             _agree(call, given, 1, label)
 
 
-@pytest.mark.parametrize("name", [n for n in ENTRIES if dialect.formulas_of(
+@pytest.mark.parametrize("name", [n for n in ENTRIES if formulas_of(
     overload_of(registry[n]))])
 def test_second_derivatives_are_the_same(name):
     """The formulas of a graph, differentiated inside of it, and their derivatives outside."""

@@ -1,4 +1,4 @@
-"""Writes through views in graphs that print as PyTorch's: one node for the write and its operator.
+"""Writes through views in joint graphs of PyTorch's dialect: one node for a write and its operator.
 
 PyTorch's history of a base after a write through a view copies the gradient of the base, runs the
 pullback of the operator on a copy of the view's part and puts the result in its place.  The values
@@ -7,10 +7,10 @@ are those of `memory/views.py`, where the pullbacks of the scatter and of the vi
 
 from __future__ import annotations
 
-from ..core.handle import Tensor
-from ..core.tape import Node, Port, make_node
-from ..memory.views import replay, scatter
-from ..table.packets import ops
+from ...core.handle import Tensor
+from ...core.tape import Node, Port, make_node
+from ...memory.views import replay, scatter
+from ...table.packets import ops
 
 
 class Slices(Node):
@@ -39,7 +39,7 @@ class Slices(Node):
         return [whole, *others]
 
 
-def sliced(base: Tensor, chain: tuple, new: Tensor, by, pull):
+def slices(base: Tensor, chain: tuple, new: Tensor, by, pull):
     """The node of a base a view of which became `new`; None where `new` has no node of its own.
 
     That is a node of the operator that wrote it (`by`), whose first operand was the view; one that

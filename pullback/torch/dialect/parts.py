@@ -2,7 +2,7 @@
 
 `PARTS` are of C++ there, `TRACED` of Python: those are taken apart where it dispatches in Python
 (AOT, symbolic sizes).  `EXPLICIT` are taken apart everywhere and say more than the table's.
-Entries take the arguments of the operator in the order of its schema; `dialect.py` uses them.
+Entries take the arguments of the operator in the order of its schema; `calls.py` uses them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..array import dtype as dt
-from ..array.dims import broadcast_shapes, infer_size, numel, view_strides
-from ..array.layout import STRIDED
-from ..core.handle import is_buffer, make
-from ..ops.arrange import converted
-from ..ops.attention import attention, fusable, fused
-from ..ops.contraction import _common_sizes, read_equation
-from ..ops.dropout import _dropped
-from ..table.packets import ops
+from ...array import dtype as dt
+from ...array.dims import broadcast_shapes, infer_size, numel, view_strides
+from ...array.layout import STRIDED
+from ...core.handle import is_buffer, make
+from ...ops.arrange import converted
+from ...ops.attention import attention, fusable, fused
+from ...ops.contraction import _common_sizes, read_equation
+from ...ops.dropout import _dropped
+from ...table.packets import ops
 
 PARTS: dict[str, Callable] = {}
 TRACED: dict[str, Callable] = {}
@@ -327,7 +327,7 @@ def _simple(input, hx, w_ih, w_hh, b_ih, b_hh):
 
 
 def _check(input, hidden, w_ih, w_hh) -> None:
-    from ..ops.rnn import _check_cell
+    from ...ops.rnn import _check_cell
 
     for label, part in enumerate(hidden):
         _check_cell(input, part, w_ih, w_hh, label)

@@ -2,19 +2,22 @@
 
 The table has other formulas for these: faster ones, or such that higher derivatives exist at kinks
 as well.  Where a history is recorded through a formula here it gives way to that of the table.
-`dialect.py` says which operators use them.
+`FORMULAS`, behind the functions, says which operators have which.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 
-from ..array import dtype as dt
-from ..array.dims import may_overlap, wrap_dim, wrap_dims
-from ..array.layout import STRIDED
-from ..core.state import recording
-from ..formulas.factor import eigh_grad, qr_grad, svd_grad
-from ..formulas.linalg import (
+from ...array import dtype as dt
+from ...array.dims import may_overlap, wrap_dim, wrap_dims
+from ...array.layout import STRIDED
+from ...core.formula import Rule
+from ...core.op import OpOverload, registry
+from ...core.state import recording
+from ...formulas.factor import eigh_grad, qr_grad, svd_grad
+from ...formulas.linalg import (
     diagonal_of,
     is_vector,
     pinv_grad,
@@ -22,7 +25,7 @@ from ..formulas.linalg import (
     solve_grads,
     solve_tri,
 )
-from ..formulas.pointwise import (
+from ...formulas.pointwise import (
     beside,
     copysign_pullback,
     power_pullback_base,
@@ -31,9 +34,9 @@ from ..formulas.pointwise import (
     squared_radius,
     xlogy_pullback,
 )
-from ..formulas.reduce import _spread_of, norm_pullback, restore, std_pullback
-from ..formulas.shape import _both, as_strided_backward
-from ..table.packets import ops
+from ...formulas.reduce import _spread_of, norm_pullback, restore, std_pullback
+from ...formulas.shape import _both, as_strided_backward
+from ...table.packets import ops
 
 
 def zeros_in(shape, dtype, grad):
@@ -446,5 +449,174 @@ def pinv_backward(grad, pinv, matrix):
     return -(pinv @ inner).mH + first - third + second
 
 
-# what formulas of the dialect may call, beside what those of the table may
+# what the formulas below may call, beside what those of the table may
 FUNCTIONS = {name: f for name, f in vars().items() if getattr(f, "__module__", "") == __name__}
+
+FORMULAS: dict[str, dict[str, str]] = {
+    "log10": {"self": "grad / (self.conj() * 2.3025850929940456)"},
+    "tan": {"self": "grad * (1 + result.pow(2)).conj()"},
+    "asin": {"self": "grad * (-self * self + 1).rsqrt().conj()"},
+    "acos": {"self": "grad * -((-self * self + 1).rsqrt()).conj()"},
+    "asinh": {"self": "grad * (self.pow(2) + 1).rsqrt().conj()"},
+    "atanh": {"self": "grad * 1 / number_minus(1, self.pow(2)).conj()"},
+    "erf": {"self": "2 / math.sqrt(math.pi) * (-(self.pow(2))).exp() * grad"},
+    "erfc": {"self": "-2 / math.sqrt(math.pi) * (-(self.pow(2))).exp() * grad"},
+    "tanh_backward": {"output": "grad.conj() * (-2 * output.conj() * grad_output)"},
+    "sigmoid_backward": {"output": "grad.conj() * grad_output * (-2 * output.conj() + 1)"},
+    "elu_backward": {"self_or_result": (
+        "elu_double_backward(grad, grad_output, alpha, scale, input_scale, is_result,"
+        " self_or_result)")},
+    "softplus_backward": {
+        "self": "softplus_double_backward(grad * grad_output, self, beta, threshold)"},
+    "pow.Tensor_Tensor": {
+        "self": "pow_backward_self(grad, self, exponent)",
+        "exponent": "pow_backward_exponent(grad, self, exponent, result)"},
+    "clamp": {"self": "clamp_backward(grad, self, min, max)"},
+    "clamp_min": {"self": "clamp_backward(grad, self, min, None)"},
+    "clamp_max": {"self": "clamp_backward(grad, self, None, max)"},
+    "clamp.Tensor": {
+        "self": "clamp_backward(grad, self, min, max)",
+        "min, max": "clamp_bounds_backward(grad, self, min, max, grad_input_mask)"},
+    "clamp_min.Tensor": {
+        "self": "where(self >= min, grad, zero_number(grad))",
+        "min": "where(self < min, grad, zero_number(grad))"},
+    "clamp_max.Tensor": {
+        "self": "where(self <= max, grad, zero_number(grad))",
+        "max": "where(self > max, grad, zero_number(grad))"},
+    "atan2": {"self, other": "atan2_backward(grad, self, other, grad_input_mask)"},
+    "hypot": {"self": "grad * self / result", "other": "grad * other / result"},
+    "lerp.Tensor": {"self": "grad * number_minus(1, beside(weight, grad)).conj()"},
+    "addcdiv": {"tensor1": "grad * number_over(value, beside(tensor2, grad)).conj()"},
+    "xlogy.Tensor": {"self": "xlogy_backward(grad, self, other)"},
+    "xlogy.Scalar_Other": {"self": "xlogy(grad, other) if other > 0 else"
+                                   " xlogy(grad, other).masked_fill(self == 0.0, 0.0)"},
+    "logaddexp": {"self": "logaddexp_backward(grad, self, other)",
+                  "other": "logaddexp_backward(grad, other, self)"},
+    "copysign.Tensor": {"self": "copysign_backward(grad, self, result)"},
+    "copysign.Scalar": {"self": "copysign_backward(grad, self, result)"},
+    "prod": {"self": "prod_backward(grad, self)"},
+    "prod.dim_int": {"self": "prod_dim_backward(grad, self, dim, keepdim)"},
+    "std.correction": {
+        "self": "std_backward(grad, self, result, dim, correction, keepdim)"},
+    "linalg_vector_norm": {"self": "norm_backward(grad, self, ord, result, dim, keepdim)"},
+    "norm.Scalar": {"self": "norm_backward(grad, self, p, result, [], True)"},
+    "norm.ScalarOpt_dtype": {"self": "norm_backward(grad.to(self.dtype), self, p, result, [],"
+                                     " True)"},
+    "norm.ScalarOpt_dim": {"self": "norm_backward(grad, self, p, result, dim, keepdim)"},
+    "norm.ScalarOpt_dim_dtype": {
+        "self": "norm_backward(grad, self, p, result, dim, keepdim)"},
+    "amax": {"self": "extreme_backward(grad, self, result, dim, keepdim)"},
+    "amin": {"self": "extreme_backward(grad, self, result, dim, keepdim)"},
+    "max": {"self": "evenly_backward(grad, self, result)"},
+    "min": {"self": "evenly_backward(grad, self, result)"},
+    "median": {"self": "evenly_backward(grad, self, result)"},
+    "nanmedian": {"self": "evenly_backward(grad, self, result)"},
+    "select_scatter": {
+        "self": "select_scatter(grad, zeros_in(src.shape, src.dtype, grad), dim, index)"},
+    "slice_scatter": {
+        "self": "slice_scatter(grad, zeros_in(src.shape, src.dtype, grad), dim, start, end,"
+                " step)"},
+    "diagonal_scatter": {
+        "self": "diagonal_scatter(grad, zeros_in(src.shape, src.dtype, grad), offset, dim1,"
+                " dim2)"},
+    "as_strided": {"self": (
+        "as_strided_printed(grad, self.shape, self.stride(), self.storage_offset(), size, stride,"
+        " storage_offset)")},
+    "_unsafe_index.Tensor": {"self": (
+        "_unsafe_index_put(new_zeros_like(grad, self.shape), indices, grad, True)")},
+    "stack": {"tensors": "stack_backward(grad, len(tensors), dim)"},
+    "index.Tensor": {
+        "self": "index_put(new_zeros_like(grad, self.shape), indices, grad, True)"},
+    "index_select": {
+        "self": "new_zeros_like(grad, self.shape).index_add(dim, index, grad)"},
+    "convolution": {"input, weight, bias": (
+        "(None, None, None) if grad is None else convolution_backward("
+        "grad, input.conj(), weight.conj(), sizes_of_bias(bias.shape), stride, padding, dilation,"
+        " transposed, output_padding, groups, grad_input_mask)")},
+    "_cdist_forward": {
+        "x2": "_cdist_backward(grad.mT.contiguous(), x2, x1, p, result.mT.contiguous())"},
+    "copy": {"self": "zeros_like(grad, memory_format='contiguous_format')"},
+    "index_put": {"self": (
+        "grad if accumulate else"
+        " index_put(grad, indices, zeros_in(values.shape, values.dtype, grad), False)")},
+    "linalg_inv_ex": {"A": "inverse_backward(grad, inverse)"},
+    "linalg_cholesky_ex": {"self": "cholesky_backward(grad, L, upper)"},
+    "_linalg_solve_ex": {"A, B": (
+        "solve_backward(grad, A, B.shape, result, LU, pivots, left, grad_input_mask)")},
+    "_linalg_slogdet": {
+        "A": "slogdet_backward(grad_sign, grad_logabsdet, A, sign, LU, pivots)"},
+    "linalg_qr": {"A": "qr_backward(grad_Q, grad_R, Q, R, mode, A.shape)"},
+    "_linalg_eigh": {"A": (
+        "eigh_backward(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors,"
+        " compute_v)")},
+    "_linalg_svd": {
+        "A": "svd_backward(grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices, compute_uv)"},
+    "linalg_pinv.atol_rtol_tensor": {"self": "pinv_backward(grad, result, self)"},
+    "index_add": {"source": (
+        "index_source_backward(scale_by(grad, alpha), dim, index, source.ndim, source.shape)")},
+    "put": {"self": "grad if accumulate else"
+                    " grad.put(index, zeros_in(source.shape, source.dtype, grad), False)"},
+    "take": {"self": "zeros_like(self).put(index, grad, True)"},
+    "trace": {"self": "trace_backward_printed(grad, self.shape)"},
+    "_softmax_backward_data": {
+        "output": "softmax_backward_output(grad, grad_output, output, dim)"},
+    "max_pool2d_with_indices_backward": {
+        "grad_output": "pool_double_backward(grad, indices, 2)"},
+    "adaptive_max_pool2d_backward": {"grad_output": "pool_double_backward(grad, indices, 2)"},
+    "fractional_max_pool2d_backward": {"grad_output": "pool_double_backward(grad, indices, 2)"},
+    "max_pool3d_with_indices_backward": {
+        "grad_output": "pool_double_backward(grad, indices, 3)"},
+    "adaptive_max_pool3d_backward": {"grad_output": "pool_double_backward(grad, indices, 3)"},
+    "fractional_max_pool3d_backward": {"grad_output": "pool_double_backward(grad, indices, 3)"},
+    "max_unpool2d": {"self": "pool_double_backward(grad, indices, 2)"},
+    "max_unpool3d": {"self": "pool_double_backward(grad, indices, 3)"},
+    "binary_cross_entropy_with_logits": {
+        "self": "logits_loss_backward(grad, self, target, weight, pos_weight, reduction)",
+        "target": "logits_target_backward(grad, self, target, weight, pos_weight, reduction)"},
+}
+
+# Zero derivatives that take their shape from the gradient; others take that of the input.
+LIKE_GRAD = """
+    sign floor ceil trunc round round.decimals threshold_backward leaky_relu_backward
+    hardtanh_backward hardshrink_backward softshrink_backward fill.Scalar fill.Tensor zero
+    bernoulli bernoulli.Tensor bernoulli.p exponential geometric cauchy log_normal uniform
+    random* relu6_backward
+"""
+
+
+@functools.cache
+def _split(text: str) -> tuple[set, tuple]:
+    names = text.split()
+    return ({n for n in names if not n.endswith("*")},
+            tuple(n[:-1] for n in names if n.endswith("*")))
+
+
+def matches(name: str, text: str) -> bool:
+    """Is a name among those in a text, some of which end with `*`?"""
+    whole, families = _split(text)
+    return name in whole or name.startswith(families)
+
+
+def formulas_of(ov: OpOverload) -> dict[str, str]:
+    """PyTorch's formulas for an operator, where they are other ones."""
+    found = dict(FORMULAS.get(ov.name, {}))
+    name = str(ov.name)
+    if ov.is_composite and ov.op.base_name.endswith("_copy"):  # a copy of a view
+        view = registry.get(name.replace("_copy", "", 1))
+        return found if view is None else {**view.grad, **found}
+    if ov.is_composite or len(ov.schema.returns) > 1:
+        return found
+    for i, key in enumerate(ov.op.constant):
+        like = i == 0 and matches(name, LIKE_GRAD)
+        found.setdefault(key, "zeros_like(grad)" if like
+                         else f"zeros_in({key}.shape, {key}.dtype, grad)")
+    return found
+
+
+@functools.cache
+def rule(ov: OpOverload) -> Rule | None:
+    """The derivative of an operator, by PyTorch's formulas where these differ."""
+    own = formulas_of(ov)
+    if own:
+        return Rule(ov, own, FUNCTIONS)
+    return None if ov.is_composite else ov.rule
