@@ -361,7 +361,7 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
             or data.strides != array.strides
         ):
             g = make(copied_like(data, array if is_buffer(array) else data))
-        elif not real and getattr(getattr(data, "interp", None), "shares", False):
+        elif not real and getattr(getattr(data, "interp", None), "continues_tape", False):
             g = ops.detach(g)  # a tangent of `forward_ad` does not stay in a leaf
         meta.grad = g if g._edge is None else make(g._data)
     elif is_buffer(have._data) and is_buffer(data) and have._edge is None:
@@ -397,7 +397,7 @@ class GraphTask:
         if parent is not None:
             self.parent, self.depth = parent, parent.depth + 1
         level = self.level
-        shared = level if level and state.stack[level].shares else 0
+        shared = level if level and state.stack[level].continues_tape else 0
         self.saved = (level, record[level], shared - 1, record[shared - 1], state.into_leaves)
         state.task, state.into_leaves = self, self.into_leaves
         record[level] = self.create

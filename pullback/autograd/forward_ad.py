@@ -75,7 +75,7 @@ class DualLevel(Jvp):
     """The level of a `dual_level()` block."""
 
     title = "forward_ad.dual_level"
-    shares = True
+    continues_tape = True
 
     def __init__(self) -> None:
         self.handles: dict[int, weakref.ref] = {}  # all duals, to be made primals at the end

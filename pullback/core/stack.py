@@ -33,7 +33,7 @@ class Interpreter:
     pull = None  # runs nodes of the tape, to know what the operators of their formulas are for
     random = False  # wants random operators
     owns_tape = False  # `no_grad` inside does not reach the levels below
-    shares = False  # its tape goes on in that of the level below: one sweep runs through both
+    continues_tape = False  # its tape goes on in that below: one sweep runs through both
     counts_births = False  # wants to know which handles of lower levels are made while it runs
     leaves_values = False  # is a handle that outlives it the value below, or an error?
     title = "a transform"
@@ -225,59 +225,46 @@ def tensors_in(flat):
 
 def bind(ov, flat: tuple):
     """Interpret an operator on flat arguments, and record it if a handle asks."""
-    active = fast["ACTIVE"]
-    if active and state.autocast is not None and ov.op.base_name in state.autocast.listed:
-        return state.autocast.run(ov, flat)
+    if not fast["ACTIVE"]:
+        return compose(ov, flat) if ov.is_composite else bind_eager(ov, flat)
+    policy = state.autocast
+    if policy is not None and ov.op.base_name in policy.listed:
+        return policy.run(ov, flat)
     if ov.is_composite:
-        if active and state.keeping is not None:
-            for t in tensors_in(flat):
-                if t._link is not None:  # its memory may have been written through another
-                    surface.refresh(t)
-            out = state.keeping.whole(ov, flat)
-            if out is not NotImplemented:
-                return out
-        try:
-            if active and state.mode:
-                return state.stack[state.mode].compose(ov, flat)
-            return ov.compose(*flat)
-        except Exception as error:
-            shown = failure(ov, flat, error)
-            if shown is error:
-                raise
-            raise shown from error
-    if not active:
-        return bind_eager(ov, flat)
+        return bind_composite(ov, flat)
     if fast["DISPATCHES"]:
         out = dispatching.operator(ov, flat)
         if out is not NotImplemented:
             return out
-    level = state.mode
-    if ov.is_random and state.random > level:
-        level = state.random
-    tracked = False
-    space = None if state.faking is None else False  # NumPy if all arrays are its and there is one
-    owner = state.stack[level] if level else None
-    adopts = owner is not None and owner.adopts
-    nearest = level - (owner is not None and owner.shares)  # whose histories this tape goes on
-    for t in tensors_in(flat):
-        if t._link is not None:
-            if not ov.is_view or ~t._link.seen != t._cell.version or type(t._data) is _ndarray:
-                surface.refresh(t)  # else PyTorch takes views of it as it is, and again later
-            if adopts and ov.name != "detach":
-                surface.refuse_left_behind(t, level)
-        data = t._data
-        if type(data) is not _ndarray:
-            own, space = level_of(ov, t), False
-            data = t._data
-        if adopts and type(data) is _ndarray:
-            owner.adopt(t)
-            own, space = level_of(ov, t), False
-        elif type(data) is _ndarray:
-            own, space = 0, np if space is None else space
-        if own > level:
-            level, tracked, nearest = own, t._edge is not None, own
-        elif nearest <= own and t._edge is not None:
-            tracked = True
+    return bind_levelled(ov, flat)
+
+
+def compose(ov, flat: tuple, level: int = 0):
+    """A composite operator by its parts, as a level has them; errors in our words."""
+    try:
+        return state.stack[level].compose(ov, flat) if level else ov.compose(*flat)
+    except Exception as error:
+        shown = failure(ov, flat, error)
+        if shown is error:
+            raise
+        raise shown from error
+
+
+def bind_composite(ov, flat: tuple):
+    """A composite operator where a transform is active: whole if a trace wants it so."""
+    if state.keeping is not None:
+        for t in tensors_in(flat):
+            if t._link is not None:  # its memory may have been written through another
+                surface.refresh(t)
+        out = state.keeping.whole(ov, flat)
+        if out is not NotImplemented:
+            return out
+    return compose(ov, flat, state.mode)
+
+
+def bind_levelled(ov, flat: tuple):
+    """An operator where a transform is active: on the highest level that it concerns."""
+    level, tracked, space = meet(ov, flat)
     if level and ov.name in state.stack[level].compositions:
         out = state.stack[level].compose(ov, flat)
         if out is not NotImplemented:
@@ -286,7 +273,8 @@ def bind(ov, flat: tuple):
         out = state.caching.run(ov, flat, level)
     else:
         out = interpret(ov, flat, level, space)
-    if tracked and state.record[level]:
+    recorded = tracked and state.record[level]
+    if recorded:
         if level:
             state.stack[level].record(ov, flat, out)
         else:
@@ -299,11 +287,46 @@ def bind(ov, flat: tuple):
         surface.link_views(ov, flat, out, level)
     if state.births:
         note_birth(out, level)
-    if state.packing and tracked and state.record[level]:
+    if recorded and state.packing:
         from .hooks import pack_saved
 
         pack_saved(out)
     return out
+
+
+def meet(ov, flat: tuple) -> tuple:
+    """(level, has a handle of it history?, NumPy if all arrays are its and there is one).
+
+    One pass over the arguments; brings views up to date, and a capture adopts what it meets.
+    """
+    level = state.mode
+    if ov.is_random and state.random > level:
+        level = state.random
+    tracked = False
+    space = None if state.faking is None else False
+    owner = state.stack[level] if level else None
+    adopts = owner is not None and owner.adopts
+    nearest = level - (owner is not None and owner.continues_tape)  # whose histories count
+    for t in tensors_in(flat):
+        if t._link is not None:
+            if not ov.is_view or ~t._link.seen != t._cell.version or type(t._data) is _ndarray:
+                surface.refresh(t)  # else PyTorch takes views of it as it is, and again later
+            if adopts and ov.name != "detach":
+                surface.refuse_left_behind(t, level)
+        if adopts and type(t._data) is _ndarray:
+            owner.adopt(t)
+        if type(t._data) is _ndarray:
+            own, space = 0, np if space is None else space
+        else:
+            own, space = level_of(ov, t), False
+            if adopts and type(t._data) is _ndarray:  # a value that outlived its level
+                owner.adopt(t)
+                own = level_of(ov, t)
+        if own > level:
+            level, tracked, nearest = own, t._edge is not None, own
+        elif nearest <= own and t._edge is not None:
+            tracked = True
+    return level, tracked, space or None
 
 
 def bind_as_given(ov, flat: tuple):
@@ -317,7 +340,7 @@ def bind_as_given(ov, flat: tuple):
 def interpret(ov, flat: tuple, level: int, space=None):
     """The value of an operator on a level, without history."""
     if level == 0:
-        return evaluate(ov, flat, tuple([raw_of(v) for v in flat]), space or None)
+        return evaluate(ov, flat, tuple([raw_of(v) for v in flat]), space)
     return state.stack[level].process(ov, flat)
 
 

@@ -343,7 +343,7 @@ def level_own(data) -> int:
 def on_tape(t: Tensor, level: int) -> bool:
     """Does the history of a handle belong to a level's tape?"""
     own = level_own(t._data)
-    return own == level or own == level - 1 and state.stack[level].shares
+    return own == level or own == level - 1 and state.stack[level].continues_tape
 
 
 def make_node(kind, rule, edges, metas, saved, level) -> Node:

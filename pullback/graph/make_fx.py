@@ -320,7 +320,7 @@ def make_fx(
         level = Trace(recorder, fake, normalized(decomposition_table))
         level.reads_examples = not (fake or _error_on_data_dependent_ops)
         level.keeps_composites, level.keeps_copies = pre_dispatch, True
-        level.shares = len(state.stack) == 1  # tensors from outside keep their histories
+        level.continues_tape = len(state.stack) == 1  # tensors from outside keep their histories
         recorder.level = level
         level.speak(standard(tracing_mode, pre_dispatch))
         symbolic, env = tracing_mode == "symbolic", _sizes_of(flat)

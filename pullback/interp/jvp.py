@@ -59,13 +59,13 @@ class Jvp(Interpreter):
 
     def __enter__(self):
         # the switch of `forward_ad.set_fwd_grad_enabled`: each level begins with its own
-        if not self.shares:
+        if not self.continues_tape:
             self.outside, state.forward = state.forward, True
         return super().__enter__()
 
     @tied
     def __exit__(self, *exc):
-        if not self.shares:
+        if not self.continues_tape:
             state.forward = self.outside
         Interpreter.__exit__(self, *exc)
 
@@ -103,7 +103,7 @@ class Jvp(Interpreter):
 
     def begin_leaf(self, t: Tensor) -> None:
         """Make a tensor of a lower level a dual of this one, with tangent zero."""
-        if not self.shares:
+        if not self.continues_tape:
             self.note_rebinding(t, t._data)
             primal = make(t._data)
             t._data = Dual(self, primal, zeros(primal))

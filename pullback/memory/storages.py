@@ -27,7 +27,7 @@ def owner_of(t: Tensor, what: str = "untyped_storage()"):
     """The array that owns the memory of a tensor; transforms have none."""
     data = t._data
     if isinstance(data, Box) and what == "untyped_storage()":
-        while getattr(getattr(data, "interp", None), "shares", False):
+        while getattr(getattr(data, "interp", None), "continues_tape", False):
             data = data.inner._data  # a dual has the memory of its primal
     if isinstance(data, Box):
         raise errors.TransformError(

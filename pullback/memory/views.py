@@ -358,7 +358,7 @@ def retain_again(t: Tensor) -> None:
 def follow(view: Tensor, new: Tensor) -> None:
     """A view takes other data, because its base did; levels that ask are told."""
     interp = getattr(new._data, "interp", None)
-    if interp is not None and interp.shares and is_buffer(view._data):
+    if interp is not None and interp.continues_tape and is_buffer(view._data):
         interp.note_rebinding(view, view._data)
     view._data = new._data
 

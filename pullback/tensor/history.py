@@ -252,7 +252,7 @@ def _primal(data):
 
 def _is_dual(level) -> bool:
     """Is this a level of `forward_ad`, whose tensors have memory?"""
-    return level.shares and not level.modal
+    return level.continues_tape and not level.modal
 
 
 def _set_data(self, value: Tensor) -> None:

@@ -428,7 +428,7 @@ def _recording_level():
     after they ended.  Nothing is dropped there, and the result is the same.
     """
     top = state.stack[-1]
-    if top is None or top.owns_tape or top.modal or top.shares:
+    if top is None or top.owns_tape or top.modal or top.continues_tape:
         return state.record[-1], top
     return False, None
 
