@@ -1,67 +1,29 @@
-"""The eager fast path: a specialised function per pointwise operator, generated on its first call.
+"""The functions of pointwise operators: all kinds of calls that come often, in one function each.
 
 The function handles plain CPU float tensors of one dtype (or a Python number as second operand)
-with no transform active; everything else goes to `bind`.  Arguments are unrolled, values saved as
-the derivative formulas say, and the node is made in place.  Read `core/tape.py` for what the same
-steps do in general.
+with no transform active; everything else goes the general way.  It takes any arguments, where a
+plan is looked up by their types, and so it asks them itself.  Read `steps.py` first.
 """
 
 from __future__ import annotations
 
-import re
-import sys
+import functools
 
 import numpy as np
 
-from ..core import surface
-from ..core.expression import fact_value, parse
-from ..core.handle import INFERENCE, Tensor
+from ..core.handle import Tensor
 from ..core.op import OpOverload
-from ..core.parts import DEFAULT
-from ..core.state import fast as space
-from ..core.state import sequence, state
-from ..core.tape import Node, as_saved, first_runs, freed, modified, named, place, users
-from .direct import Direct, NotDirect, array_call
+from . import steps
+from .steps import Call, array_function
+from .unroll import indented, set_constant, space, unrolled
 
-_LOCALS = frozenset(
-    "abcdefknrst"
-)  # variables of the generated code, which arguments must not be called
-_SIMPLE = re.compile(r"^xp\.(\w+)\((\w+)(?:, (\w+))?\)$")
-
-space.update(
-    new=object.__new__,
-    Tensor=Tensor,
-    Node=Node,
-    INFERENCE=INFERENCE,
-    ndarray=np.ndarray,
-    F32=np.dtype(np.float32),
-    F64=np.dtype(np.float64),
-    sequence=sequence,
-    getframe=sys._getframe,
-    users=users,
-    place=place,
-    state=state,
-    asarray=np.asarray,
-    refresh=surface.refresh,
-    cell_of=surface.cell_of,
-    make=surface.make,
-    float=float,
-    int=int,
-    str=str,
-    bool=bool,
-    freed=freed,
-    as_saved=as_saved,
-    modified=modified,
-    isinstance=isinstance,
-    np=np,
-    bool_=np.dtype(np.bool_),
-)
+# NumPy 2.3 can be asked for arrays where it would return scalars; before, 0-d results are wrapped
+ELLIPSIS_OUT = tuple(int(p) for p in np.__version__.split(".")[:2]) >= (2, 3)
+_VARIABLES = {"a0", "a1", "c", "d", "e0", "e1", "f", "kt", "n", "r", "t"}  # names not for arguments
 
 
 def eligible(ov: OpOverload) -> list[str] | None:
-    """Names of the tensor operands if the operator fits the fast path: pointwise, operands
-    first, one output.
-    """
+    """Names of the tensor operands if the operator fits: pointwise, operands first, one output."""
     op, schema = ov.op, ov.schema
     if (
         op.kind != "pointwise"
@@ -69,11 +31,9 @@ def eligible(ov: OpOverload) -> list[str] | None:
         or len(schema.returns) != 1
     ):
         return None
-    if (
-        ov.dtype_rule is not None
-        or isinstance(op.diff_outputs, str)
-        or not _LOCALS.isdisjoint(schema.names)
-    ):
+    names = {*schema.names}
+    if ov.dtype_rule is not None or isinstance(op.diff_outputs, str) or names & _VARIABLES or (
+            names & space.keys()):
         return None
     tensors = [a.name for a in schema.args if a.is_tensor]
     if (
@@ -94,351 +54,128 @@ def eligible(ov: OpOverload) -> list[str] | None:
     return tensors
 
 
-def array_function(ov: OpOverload, tensors: list[str]) -> str | None:
-    """The array function that the operator is when its other arguments have their defaults, if
-    it is one.
-    """
-    op = ov.op
-    if op.promote == "bool":
-        return None
-    if op.ufunc is not None:
-        return op.ufunc
-    match = _SIMPLE.match(op.run) if isinstance(op.run, str) else None
-    if match is None or len(ov.schema.args) != len(tensors):
-        return None
-    if [m for m in match.groups()[1:] if m] != tensors:
-        return None
-    return match[1] if isinstance(getattr(np, match[1], None), np.ufunc) else None
+_made: dict[str, list[dict]] = {}  # overload -> constants of the functions generated for it
 
 
-_purposes: dict[str, dict] = {}  # overload -> what functions were generated for
-
-
-def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
-    """The specialised function of an operator, or None where it does not fit.
-
-    `slow` takes the calls that do not fit; functions for different purposes fall back to different
-    ones.
-    """
+def compile_fast(ov: OpOverload, slow):
+    """The function of an operator, or None where it does not fit; `slow` takes all other calls."""
     tensors = eligible(ov)
     if tensors is None or (ov.rule is None and ov.op.promote != "bool"):
         return None
-    function = array_function(ov, tensors)
-    _purposes.setdefault(ov.name, {})[purpose] = True
-    key = re.sub(r"\W", "_", f"{ov.name}_{purpose}")
-    space[f"slow_{key}"], space[f"kernel_{key}"] = (
-        slow,
-        getattr(np, function) if function else ov.kernel,
-    )
-    if ov.rule is not None:
-        space[f"rule_{key}"], space[f"pull_{key}"] = ov.rule, ov.rule.backward_real
     try:
-        source = _function(ov, key, tensors, bool(function))
-    except LookupError:  # a fact that the general path must save
+        return _Function(ov, slow, len(tensors)).written()
+    except LookupError:  # an argument whose default has no text
         return None
-    exec(compile(source, f"<pullback fast path of {ov.name}>", "exec"), space)
-    if ov.rule is not None:
-        node = space[f"Node_{key}"]
-        named(node, ov.rule.name)
-        if not _direct(ov):
-            node.apply = first_runs(ov.rule, node.apply)
-    space[f"watched_{key}"] = _Watched(ov, key, tensors, bool(function))
-    return space[f"fast_{key}"]
-
-
-class _Watched:
-    """Stands for the function of an operator inside of checkpoints until that is first called."""
-
-    def __init__(self, ov: OpOverload, key: str, tensors: list[str], single: bool):
-        self.of = ov, key, tensors, single
-
-    def __call__(self, *args, **kwargs):
-        ov, key, *_ = self.of
-        source = _function(*self.of, watched=True)
-        exec(compile(source, f"<pullback fast path of {ov.name} in checkpoints>", "exec"), space)
-        return space[f"slow_{key}"](*args, **kwargs)  # this once: the next call is the function's
 
 
 def renew(ov: OpOverload) -> None:
-    """Generate the specialised functions anew, after the derivative formulas have changed."""
+    """End what was generated, because the derivative formulas have changed.
+
+    Functions that users have stay what they are and go the general way from now on, which makes
+    others of the new formulas.
+    """
     from ..table.packets import packets_of
 
+    for constants in _made.pop(ov.name, ()):
+        set_constant(constants, "plain", None)  # no array is of that class
     for packet in packets_of(ov.op.base_name):
         packet.forget()
-    for purpose in _purposes.get(ov.name, ()):
-        key = re.sub(r"\W", "_", f"{ov.name}_{purpose}")
-        old = space.pop(f"fast_{key}", None)
-        node = space.pop(f"Node_{key}", None)
-        if node is not None:
-            node.apply = Node.apply  # existing nodes go on with the rule that they were made with
-        if old is None:
-            continue
-        slow = space[f"slow_{key}"]
-        for name, value in list(vars(Tensor).items()):
-            if value is old:
-                setattr(Tensor, name, compile_fast(ov, slow, purpose) or slow)
-            elif getattr(value, "__code__", None) is old.__code__:
-                become(value, compile_fast(ov, slow, purpose) or slow)
 
 
-_METHOD = """
-def method_{key}(self, *args, **kwargs):
-    if not kwargs:
-        plan = plans_{key}.get((type(self), *map(type, args)))
-        if plan is not None:
-            return plan(self, *args)
-    return packet_{key}(self, *args, **kwargs)
-"""
+class _Function:
+    """A function that is being written; `watched` is the one for inside of checkpoints."""
 
+    def __init__(self, ov: OpOverload, slow, count: int, watched: bool = False):
+        self.ov, self.slow, self.count, self.watched = ov, slow, count, watched
+        self.own = {"ov": ov, "general": slow, "plain": np.ndarray}
+        self.rest = ov.schema.args[count:]
+        self.ufunc = array_function(ov, ov.schema.names[:count])
+        self.own["kernel"] = getattr(np, self.ufunc) if self.ufunc else ov.kernel
+        self.converted = [a.name for a in self.rest if a.name in (ov.op.promotes or ())]
+        self.arguments = ", ".join(
+            f"{a.name}={a.name}" if a.kwarg_only else a.name for a in ov.schema.args)
 
-def method_of(packet):
-    """The general way of a method, as a function of the generated namespace."""
-    key = packet.purpose
-    if f"method_{key}" not in space:
-        space[f"packet_{key}"], space[f"plans_{key}"] = packet, packet._plans
-        exec(compile(_METHOD.format(key=key), f"<pullback method {packet.name}>", "exec"), space)
-    return space[f"method_{key}"]
-
-
-def become(function, other) -> None:
-    """Let a function of the generated namespace do what another one does, and stay the object that
-    users have.
-    """
-    function.__code__ = other.__code__
-    function.__defaults__, function.__kwdefaults__ = other.__defaults__, other.__kwdefaults__
-
-
-_HANDLE = """
-    t = new(Tensor)
-    t._data = r
-    t._link = t._cell = t._meta = None"""
-
-_UNRECORDED = """
-    t._edge = None
-    if GRADOFF and state.inference:
-        t._cell = INFERENCE
-    return t
-"""
-
-_NODE = """
-    n = new(Node_{key})
-    n.edges = {edges}
-    n.metas = {metas}
-    n.saved = {saved}
-    n.seq = sequence()
-    n.stamp = CLOCK
-    n.hooks = None
-    n.level = 0
-    f = getframe({depth})
-    c = f.f_code
-    n.where = (c, f.f_lasti) if c.co_filename in users else place({outer})
-    t._edge = n{told}
-    return t
-"""
-_TOLD = """
-    if state.saving is not None:
-        state.saving.noted(n)"""  # a checkpoint: it takes away what the node has saved
-
-
-def _node_class(ov: OpOverload, key: str) -> str:
-    """A node class whose `apply` has the unpacking unrolled; its tensors are real.
-
-    Where the formulas are arithmetic and nobody records, they run on the arrays themselves.
-    """
-    names = [f"s{i}" for i in range(len(ov.rule.saves))]
-    body, again = [], []
-    for i, (local, kind, _, _) in enumerate(ov.rule.saves):
-        if kind in ("arg", "out"):
-            body.append(f"""
-        if isinstance(s{i}, Tensor):
-            c = s{i}._cell
-            if c is not None and c.stamps and c.stamps[-1] > self.stamp:
-                raise modified(self, {local!r}, s{i})
-            a{i} = s{i}._data
+    def written(self):
+        """The function itself."""
+        schema, call = self.ov.schema, self.call(False)
+        lines = self.start(call)
+        if self.count == 1:
+            lines += self.kernel(call)
         else:
-            a{i} = s{i}""")
-        if kind == "arg":
-            again.append(f"""
-        if isinstance(s{i}, Tensor) and s{i}._edge is None:
-            s{i} = as_saved(self, s{i})""")
-        if kind == "out":  # what the formula gets has this node as its history
-            again.append(f"""
-        s{i} = make(a{i}, self)
-        s{i}._cell = c""")
-    unpack = f"({', '.join(names)},) = saved" if names else "pass"
-    return f"""
-class Node_{key}(Node):
-    __slots__ = ()
-    generated = True
-    rule = rule_{key}
-    def apply(self, grads, needs):
-        saved = self.saved
-        if saved is None:
-            raise freed(self)
-        {unpack}{"".join(body)}{_direct(ov)}{"".join(again)}
-        return pull_{key}({f"({', '.join(names)},)" if names else "()"}, grads, needs)
-"""
+            y = schema.names[1]
+            if y in self.ov.op.scalars:
+                number = self.call(True)
+                lines += [f"c = {y}.__class__", "if c is float or c is int:",
+                          *indented([*self.kernel(number), *self.result(number)])]
+            lines += [
+                "try:",
+                *indented([f"a1 = {y}._data",
+                           *call.leave("a1.__class__ is not $plain or a1.dtype is not d"),
+                           *self.kernel(call)]),
+                "except (AttributeError, ValueError):",
+                f"    {call.back}",
+            ]
+        lines += self.result(call)
+        parameters = [a.name + self.default(a) for a in schema.args]
+        title = f"call of {self.ov.name}{' in checkpoints' if self.watched else ''}"
+        made = unrolled(title, f"call({', '.join(parameters)})", lines, self.own)
+        _made.setdefault(self.ov.name, []).append(self.own)
+        return made
 
+    def call(self, with_number: bool) -> Call:
+        """The call of two tensors, or of a tensor and a number."""
+        call = Call(self.ov, f"return $general({self.arguments})", self.ov.schema.names)
+        call.tensors = list(range(1 if with_number else self.count))
+        call.numbers = {1: 0} if with_number else {}
+        call.own, call.watched, call.depth = self.own, self.watched, 2 if self.watched else 1
+        call.dtype = "BOOL" if self.ov.op.promote == "bool" else "d"
+        call.floating, call.refreshed = call.dtype == "d", False
+        call.values = [f"asarray({x}, d)" if x in self.converted else x for x in call.raw]
+        return call
 
-def _direct(ov: OpOverload) -> str:
-    """Statements that return the gradients by arithmetic on arrays, where that is possible."""
-    rule = ov.rule
-    if set(rule.parts) != {DEFAULT} or rule.parts[DEFAULT].constant or ov.op.promote == "bool":
-        return ""
-    translator, found = Direct(rule.saves), {}
-    try:
-        for formula in rule.formulas[DEFAULT]:
-            (name,) = formula.names
-            tree = parse(formula.code(False), rule.schema).body
-            found[rule.input_names.index(name)] = translator.handle(tree)
-    except (NotDirect, ValueError):
-        return ""
-    space.update({name: getattr(np, name) for name in translator.functions})
-    results = "".join(f"{found[i]} if needs[{i}] else None, " for i in sorted(found))
-    return f"""
-        g = grads[0]
-        if GRADOFF and not ACTIVE and g is not None and not state.record[0]:
-            a = g._data
-            if a.__class__ is ndarray:
-                return ({results})"""
-
-
-_FACTS = {"shape": ".shape", "ndim": ".ndim", "dim()": ".ndim", "numel()": ".size"}
-
-
-def _saved(ov: OpOverload, arrays: dict[str, str], edges: dict[str, str],
-           number: str | None) -> tuple[str, str]:
-    """(statements before, tuple expression) that save what the formulas need."""
-    rule, before, items = ov.rule, "", []
-    for (local, kind, name, attribute), guard in zip(rule.saves, rule.guards):
-        if kind == "fact":
-            source, tensor = name
-            array = arrays.get(tensor) if source == "arg" else "r"
-            if attribute not in _FACTS or array is None:
-                raise LookupError(local)
-            items.append(repr(fact_value(0, attribute)) if tensor == number
-                         else array + _FACTS[attribute])
-        elif kind == "out":
-            before += "\n    s = make(r)\n    s._cell = cell_of(t)"
-            items.append("s")
-        elif kind == "value":
-            items.append(name)
+    def start(self, call: Call) -> list[str]:
+        """Tests of what is not the usual, and of the first operand."""
+        schema = self.ov.schema
+        tests = [_differs(a) for a in self.rest] if self.ufunc else [
+            *(f"{n}.__class__ is not float and {n}.__class__ is not int" for n in self.converted),
+            *(f"{schema.names[i]}.__class__ is complex" for i in self.ov.numbers)]
+        if self.watched:
+            lines = call.leave(" or ".join(["ACTIVE != WATCHED", *tests]))
         else:
-            wanted = " or ".join(f"{edges[rule.input_names[i]]} is not None" for i in guard)
-            items.append(f"({name} if {wanted} else None)" if wanted and len(edges) > 1 else name)
-    return before, f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+            self.own["watched"] = functools.cache(
+                _Function(self.ov, self.slow, self.count, True).written)
+            lines = [f"if {' or '.join(['ACTIVE', *tests])}:",
+                     "    if ACTIVE and ACTIVE == WATCHED:",
+                     f"        return $watched()({self.arguments})", f"    {call.back}"]
+        return [
+            *lines,
+            "try:",
+            f"    a0 = {schema.names[0]}._data",
+            "except AttributeError:",
+            f"    {call.back}",
+            *call.leave("a0.__class__ is not $plain"),
+            "d = a0.dtype",
+            *call.leave("d is not F32 and d is not F64"),
+        ]
 
+    def kernel(self, call: Call) -> list[str]:
+        """The array function itself, where the operator is one, else its kernel."""
+        if not self.ufunc:
+            return [f"r = $kernel(np, {', '.join(call.values)})", *steps.finish(call)]
+        operands = ", ".join(call.values[: self.count])
+        return [f"r = $kernel({operands}, out=...)" if ELLIPSIS_OUT else
+                f"r = asarray($kernel({operands}))"]
 
-def _record(ov: OpOverload, key: str, tensors: list[str], watched: bool,
-            number: str | None = None) -> str:
-    """Statements that give the result `t` its history, or none where nobody asks.
+    def result(self, call: Call) -> list[str]:
+        return [*steps.wrap(call), *steps.record(call), "return t"]
 
-    `number` is the tensor argument in whose place a Python number stands.
-    """
-    arrays = dict(zip(tensors, "ab"))
-    edges = dict(zip(tensors, "ek"))
-    fetch = "".join(
-        f"\n    {edges[x]} = None" if x == number else f"""
-    if {x}._link is not None:
-        refresh({x})
-    {edges[x]} = {x}._edge"""
-        for x in tensors
-    )
-    if ov.rule is None:
-        return _UNRECORDED
-    listed = [edges[x] for x in tensors if x in ov.rule.input_names]
-    none = " and ".join(f"{e} is None" for e in listed)
-    before, saved = _saved(ov, arrays, edges, number)
-    metas = ["None" if x == number else f"({arrays[x]}.shape, d)"
-             for x in tensors if x in ov.rule.input_names]
-    return f"""{fetch}
-    if {none} or GRADOFF and not state.record[0]:
-        t._edge = None
-        if GRADOFF and state.inference:
-            t._cell = INFERENCE
-        return t{before}""" + _NODE.format(
-        key=key, edges=f"({', '.join(listed)},)", metas=f"({', '.join(metas)},)", saved=saved,
-        depth=2 if watched else 1, outer=3 if watched else 2, told=_TOLD if watched else "",
-    )
-
-
-def _function(
-    ov: OpOverload, key: str, tensors: list[str], single: bool, watched: bool = False
-) -> str:
-    """Source of the node class and of the fast function; or of the one for inside a checkpoint."""
-    schema = ov.schema
-    rest = [a for a in schema.args if a.name not in tensors]
-    parameters = ", ".join(
-        a.name + (f"={_default(a, key)}" if a.has_default else "") for a in schema.args
-    )
-    arguments = ", ".join(f"{a.name}={a.name}" if a.kwarg_only else a.name for a in schema.args)
-    slow = f"return slow_{key}({arguments})"
-    result = "" if ov.op.promote == "bool" else " or r.dtype is not d"
-
-    numbers = [a.name for a in rest if a.name in (ov.op.promotes or ())]
-
-    def call(operands: str) -> str:
-        if not single:
-            extra = "".join(
-                f", asarray({a.name}, d)" if a.name in numbers else f", {a.name}" for a in rest
-            )
-            return (
-                f"r = kernel_{key}(np, {operands}{extra})\n"
-                f"    if r.__class__ is not ndarray{result}:\n"
-                f"        r = asarray(r, {'bool_' if ov.op.promote == 'bool' else 'd'})"
-            )
-        return "r = " + array_call(f"kernel_{key}", operands)
-
-    tests = (
-        [_differs(a) for a in rest]
-        if single
-        else [f"{n}.__class__ is not float and {n}.__class__ is not int" for n in numbers]
-        + [f"{schema.names[i]}.__class__ is complex" for i in ov.numbers]
-    )
-    plain = " or ".join(tests)
-    x = tensors[0]
-    special = " or " + plain if plain else ""
-    start = f"""
-def fast_{key}({parameters}):
-    if ACTIVE{special}:
-        if ACTIVE and ACTIVE == WATCHED:
-            return watched_{key}({arguments})
-        {slow}"""
-    if watched:
-        start = f"""
-def watched_{key}({parameters}):
-    if ACTIVE != WATCHED{special}:
-        {slow}"""
-    head = f"""{start}
-    try:
-        a = {x}._data
-    except AttributeError:
-        {slow}
-    if a.__class__ is not ndarray:
-        {slow}
-    d = a.dtype
-    if d is not F32 and d is not F64:
-        {slow}"""
-    record = _record(ov, key, tensors, watched)
-    node = _node_class(ov, key) if ov.rule is not None and not watched else ""
-    if len(tensors) == 1:
-        return f"{node}{head}\n    {call('a')}{_HANDLE}{record}"
-    y = tensors[1]
-    number = ""
-    if y in ov.op.scalars:
-        one = _record(ov, key, tensors, watched, number=y)
-        number = f"""
-    c = {y}.__class__
-    if c is float or c is int:
-        {_indent(call(f"a, {y}"))}{_indent(_HANDLE + one)}"""
-    return f"""{node}{head}{number}
-    try:
-        b = {y}._data
-        if b.__class__ is not ndarray or b.dtype is not d:
-            {slow}
-        {_indent(call("a, b"))}
-    except (AttributeError, ValueError):
-        {slow}{_HANDLE}{record}"""
+    def default(self, argument) -> str:
+        """The text of an argument's default."""
+        value = argument.default
+        if not argument.has_default or value is None or isinstance(value, (bool, int, str)):
+            return f"={value!r}" if argument.has_default else ""
+        self.own[f"default_{argument.name}"] = value
+        return f"=$default_{argument.name}"
 
 
 def _differs(argument) -> str:
@@ -446,30 +183,14 @@ def _differs(argument) -> str:
     value, name = argument.default, argument.name
     if not argument.has_default or not (value is None or isinstance(value, (bool, int, str))):
         raise LookupError(name)
-    return (
-        f"{name} is not None"
-        if value is None
-        else (f"{name}.__class__ is not {type(value).__name__} or {name} != {value!r}")
-    )
-
-
-def _default(argument, key: str) -> str:
-    """A default value as source text."""
-    value = argument.default
-    if value is None or isinstance(value, (bool, int, str)):
-        return repr(value)
-    name = f"default_{key}_{argument.name}"
-    space[name] = value
-    return name
-
-
-def _indent(text: str) -> str:
-    return text.replace("\n", "\n    ")
+    if value is None:
+        return f"{name} is not None"
+    return f"{name}.__class__ is not {type(value).__name__} or {name} != {value!r}"
 
 
 def family(packet, slow):
-    """A fast function for all overloads of a name, chosen by the second operand; None where
-    there is none.
+    """A function for all overloads of a name, chosen by the second operand; None where there is
+    none.
     """
     made = {}
     for ov in packet.entries():
@@ -478,14 +199,9 @@ def family(packet, slow):
             continue
         kind = "number" if ov.schema.names[len(tensors) :] and ov.op.promotes else "tensor"
         if kind not in made:
-            function = compile_fast(ov, slow, packet.purpose)
+            function = compile_fast(ov, slow)
             if function is not None:
-                made[kind] = (
-                    function,
-                    len(ov.schema.args)
-                    if ov.schema.kw_only_from == len(ov.schema.args)
-                    else ov.schema.kw_only_from,
-                )
+                made[kind] = function, ov.schema.kw_only_from
                 if tensors[1:] and tensors[1] in ov.op.scalars:  # this overload takes numbers, too
                     made.setdefault("number", made[kind])
     if not made:

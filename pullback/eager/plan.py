@@ -101,15 +101,15 @@ def _listed(made):
 def _compiled(packet, ov, places: list, count: int, names: list):
     given = [f"p{i}" for i in range(count)]
     again = ", ".join([*given, *(f"{n}={n}" for n in names)])
-    call = Call(ov, f"return general({again})")
+    call = Call(ov, f"return $general({again})")
     call.own["general"] = packet._general
     lines = call.leave("ACTIVE")
     for i, (text, value) in enumerate(places):
         lines += _argument(call, i, text, value)
     if ov.is_composite:
-        call.own["compose"], made = ov.compose, f"compose(*{call.flat})"
+        call.own["compose"], made = ov.compose, f"$compose(*{call.flat})"
         if any(r.is_list and r.is_tensor for r in ov.schema.returns):
-            call.own["listed"], made = _listed, f"listed({made})"
+            call.own["listed"], made = _listed, f"$listed({made})"
         lines += call.guarded(f"return {made}")
     else:
         kinds = [value for _, value in places]
@@ -137,7 +137,7 @@ def _argument(call: Call, i: int, text: str | None, value) -> list[str]:
         if value is None or value.__class__ in (bool, int, str):
             return [f"{x} = {value!r}"]
         call.own[f"default{i}"] = value
-        return [f"{x} = list(default{i})" if type(value) is list else f"{x} = default{i}"]
+        return [f"{x} = list($default{i})" if type(value) is list else f"{x} = $default{i}"]
     if spec.is_list:
         return _list_argument(call, i, text, value)
     if spec.is_tensor:

@@ -12,6 +12,10 @@ their edges; `d` the dtype that is computed in, `r` what the kernel gives, `t` t
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
+
 from ..core import tape
 from ..core.expression import fact_value
 from .unroll import indented, unrolled
@@ -85,7 +89,7 @@ class Call:
             "try:",
             f"    {statement}",
             "except Exception as error:",
-            f"    shown = failure(ov, {self.flat}, error)",
+            f"    shown = failure($ov, {self.flat}, error)",
             "    if shown is error:",
             "        raise",
             "    raise shown from error",
@@ -218,7 +222,7 @@ def check(call: Call) -> list[str]:
     if call.ov.check is None:
         return []
     call.own["check"] = call.ov.check
-    return call.guarded(f"check({', '.join(call.raw)})")
+    return call.guarded(f"$check({', '.join(call.raw)})")
 
 
 # kernel
@@ -227,7 +231,7 @@ def check(call: Call) -> list[str]:
 def kernel(call: Call) -> list[str]:
     """Compute `r`: arrays of the right dtype, in rows where the operator promises it."""
     call.own["kernel"] = call.ov.kernel
-    return [*call.guarded(f"r = kernel(np, {', '.join(call.values)})"), *finish(call)]
+    return [*call.guarded(f"r = $kernel(np, {', '.join(call.values)})"), *finish(call)]
 
 
 def finish(call: Call) -> list[str]:
@@ -248,6 +252,26 @@ def finish(call: Call) -> list[str]:
     return lines
 
 
+_SIMPLE = re.compile(r"^xp\.(\w+)\((\w+)(?:, (\w+))?\)$")
+
+
+def array_function(ov, tensors: list[str]) -> str | None:
+    """The array function that the operator is when its other arguments have their defaults, if
+    it is one.
+    """
+    op = ov.op
+    if op.promote == "bool":
+        return None
+    if op.ufunc is not None:
+        return op.ufunc
+    match = _SIMPLE.match(op.run) if isinstance(op.run, str) else None
+    if match is None or len(ov.schema.args) != len(tensors):
+        return None
+    if [m for m in match.groups()[1:] if m] != tensors:
+        return None
+    return match[1] if isinstance(getattr(np, match[1], None), np.ufunc) else None
+
+
 # wrap
 
 
@@ -256,7 +280,7 @@ def wrap(call: Call) -> list[str]:
     if call.single:
         return ["t = new(Tensor)", "t._data = r", "t._link = t._cell = t._meta = t._edge = None"]
     if not call.several:
-        return ["t = wrap_all(ov, r)"]
+        return ["t = wrap_all($ov, r)"]
     outs = call.outputs
     arrays = [f"r{i}" for i in range(len(outs))]
     call.own["results"] = call.ov.result_class
@@ -264,7 +288,7 @@ def wrap(call: Call) -> list[str]:
         f"{', '.join(arrays)} = r",
         *(f"{t} = make({r}) if {r}.__class__ is ndarray else wrap(arrays_only(np, {r}))"
           for t, r in zip(outs, arrays)),
-        f"t = {'results' if call.ov.result_class else ''}({', '.join(outs)})",
+        f"t = {'$results' if call.ov.result_class else ''}({', '.join(outs)})",
     ]
 
 
@@ -285,13 +309,12 @@ def record(call: Call) -> list[str]:
         if not call.refreshed:
             lines += [f"if {x}._link is not None:", f"    refresh({x})"]
         lines.append(f"e{i} = {x}._edge")
-    lines += ["if GRADOFF and not state.record[0]:", "    if state.inference:", f"        {mark}",
-              f"elif {' or '.join(tracked)}:"]
+    lines.append(f"if ({' or '.join(tracked)}) and (not GRADOFF or state.record[0]):")
     if has_node(ov, ov.rule):
         apart = [] if call.single or call.several else [f"{', '.join(call.outputs)} = t"]
         lines += indented([*apart, *history(call)])
     else:
-        lines.append(f"    record(ov, {call.flat}, t, 0)")
+        lines.append(f"    record($ov, {call.flat}, t, 0)")
     return [*lines, "elif GRADOFF and state.inference:", f"    {mark}"]
 
 
@@ -315,7 +338,7 @@ def history(call: Call) -> list[str]:
     unlisted = {*ov.schema.tensor_positions} - {*rule.inputs}
     if any(ov.schema.args[i].name not in silent for i in unlisted):
         call.own["rule"] = rule
-        lines.append(f"refuse(ov, rule, {call.flat}, 0)")
+        lines.append(f"refuse($ov, $rule, {call.flat}, 0)")
     tests = [] if call.floating else [" or ".join(floating)]
     known = {*call.tensors, *call.lists}  # one of them has a history
     if not known or not known <= {*rule.inputs}:
@@ -363,7 +386,8 @@ def _inputs(call: Call) -> tuple[list, list, list, list, list]:
 def _node(call: Call, edges: list, metas: list, widths: list, flags: list) -> list[str]:
     """Make the node `n`."""
     rule = call.ov.rule
-    body = ["n = new(Node)", f"n.edges = ({', '.join(edges)},)", f"n.metas = ({', '.join(metas)},)"]
+    body = ["n = new($Node)",
+            f"n.edges = ({', '.join(edges)},)", f"n.metas = ({', '.join(metas)},)"]
     if any(rule.lists):
         body.append(f"n.widths = [{', '.join(widths)}]")
     saved = {name for _, kind, name, _ in rule.saves if kind == "out"}
@@ -429,11 +453,11 @@ def link(call: Call) -> list[str]:
     ov = call.ov
     if not ov.is_view:
         return []
-    general = f"link_views(ov, {call.flat}, t, 0)"
+    general = f"link_views($ov, {call.flat}, t, 0)"
     if not call.single or ov.name == "as_strided" or ov.op.diff_outputs == (False,):
         return [general]
     x = call.x[0]
-    step = f"(ov, ({''.join(f'{v}, ' for v in call.x[1:])}), None)"
+    step = f"($ov, ({''.join(f'{v}, ' for v in call.x[1:])}), None)"
     return [
         f"c, l = {x}._cell, {x}._link",
         "if REPLAYS or c is INFERENCE or GRADOFF and state.inference or (",
@@ -475,7 +499,7 @@ def may_write(call: Call) -> list[str]:
     ]
     if call.ov.op.fill is not None:
         call.own["fill"] = call.ov.op.fill
-        lines += [*call.guarded(f"done = filled(x0, fill, ({', '.join(call.raw)},))"),
+        lines += [*call.guarded(f"done = filled(x0, $fill, ({', '.join(call.raw)},))"),
                   "if done:", "    return x0"]
     return lines
 

@@ -1,12 +1,14 @@
 """The unroller: writes statements out as a Python function with its constants.
 
-What a generated function does comes from `steps.py` and `pullbacks.py`.  Its constants (kernel,
-overload, the general way) are variables of a function around it; the counters and what all of them
-call are globals: `core/state.py` has the dictionary, `space` here.
+What a generated function does comes from `steps.py` and `pullbacks.py`.  All of them have the same
+globals, `space`: counters of `core/state.py`, what they call, and the constants of each.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 import sys
 
 import numpy as np
@@ -19,26 +21,34 @@ from ..core.handle import INFERENCE, Link, Tensor, cell_of, make, one_more
 from ..core.state import fast as space
 from ..core.state import sequence, state
 
+_CONSTANT = re.compile(r"\$(\w+)")
+
 
 def indented(lines: list[str]) -> list[str]:
     """Statements one level deeper."""
     return ["    " + line for line in lines]
 
 
-def unrolled(title: str, heading: str, lines: list[str], own: dict, switch: str | None = None):
-    """The function `name(parameters)` of these statements; `own` are its constants.
+_number = itertools.count().__next__  # of generated functions
 
-    With a `switch`, the pair of it and a function that makes that constant None for ever.
+
+def unrolled(title: str, heading: str, lines: list[str], constants: dict):
+    """The function `name(parameters)` of these statements, where `$kernel` is a constant `kernel`.
+
+    Constants are globals under names of their own: reading them is faster than a closure.
     """
-    name, retire = heading.partition("(")[0], []
-    if switch:
-        name += ", retire"
-        retire = ["def retire():", f"    nonlocal {switch}", f"    {switch} = None"]
-    body = [*retire, f"def {heading}:", *indented(lines), f"return {name}"]
-    source = "\n".join([f"def factory({', '.join(own)}):", *indented(body)])
-    found: dict = {}
-    exec(compile(source, f"<pullback {title}>", "exec"), space, found)
-    return found["factory"](**own)
+    number, found = _number(), {}
+    text = _CONSTANT.sub(rf"\1_{number}", "\n".join([f"def {heading}:", *indented(lines)]))
+    space.update({f"{name}_{number}": value for name, value in constants.items()})
+    exec(compile(text, f"<pullback {title}>", "exec"), space, found)
+    (function,) = found.values()
+    constants["number"] = number
+    return function
+
+
+def set_constant(constants: dict, name: str, value) -> None:
+    """Give a constant of a function that was made another value."""
+    space[f"{name}_{constants['number']}"] = value
 
 
 def strides(t: Tensor) -> tuple[int, ...]:
@@ -83,6 +93,7 @@ space.update(
     getframe=sys._getframe,
     in_rows=in_rows,
     keep=tape.keep,
+    math=math,
     link_views=surface.link_views,
     make=make,
     mark_inference=surface.mark_inference,

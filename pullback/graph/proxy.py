@@ -171,7 +171,7 @@ class Proxy:
         map_aggregate(
             (args, kwargs or {}), lambda v: found.append(v) if isinstance(v, Proxy) else None
         )
-        name = _methods().get(function)
+        name = _method_name(function)
         if name is None:
             form = recorded_form(function, args, kwargs or {})
             return found[0].tracer.create_proxy(*form)
@@ -222,8 +222,15 @@ def _methods() -> dict[Any, str]:
     for name, value in vars(Tensor).items():
         plain = name.strip("_") if name.startswith("__") else name
         if callable(value) and (name == plain or plain not in names.values()):
-            names.setdefault(value, plain if hasattr(Tensor, plain) else name)
+            names.setdefault(value, plain if plain in vars(Tensor) else name)
     return names
+
+
+def _method_name(function) -> str | None:
+    """The name of a method of tensors, also of one that was written just now."""
+    name = getattr(function, "__name__", "")
+    return name if vars(Tensor).get(name) is function and name[0] != "_" else (
+        _methods().get(function))
 
 
 class Attribute(Proxy):

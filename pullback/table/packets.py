@@ -30,7 +30,6 @@ class Packet:
     def __init__(self, name: str, base: str, inplace: bool, method: str | None = None):
         self.name = self.__name__ = self.__qualname__ = name
         self._method = method  # of Tensor, if it is not the function of the package
-        self.purpose = "function" if method is None else f"as_{method}"
         self._base = base
         self._inplace = inplace
         self._overloads: list[OpOverload] = []

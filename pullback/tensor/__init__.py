@@ -60,5 +60,5 @@ def attach_entry(op, cls=Tensor) -> None:
 
 def _offer(cls, name: str, pointwise: bool) -> None:
     if name not in cls.__dict__:
-        made = operators.fast_unary(name) if pointwise else operators.method_of(name)
+        made = operators.pointwise(name) if pointwise else operators.method_of(name)
         setattr(cls, name, made)

@@ -1,23 +1,18 @@
 """Tensor's methods that are operators of the table, and Python's own operators.
 
-A method of a pointwise operator becomes a generated function on its first call (`eager/fast.py`);
-the others look up the plan for the kinds of their arguments (`eager/plan.py`).
+A method of a pointwise operator is a function that is generated when the method is first looked up
+(`eager/fast.py`); the others look up the plan for the kinds of their arguments (`eager/plan.py`).
 """
 
 from __future__ import annotations
-
-import types
 
 import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
 from ..core.handle import Tensor, make
-from ..core.op import aliases as op_aliases
-from ..core.op import families, overload_of
 from ..core.overriding import NobodyAnswers
 from ..core.state import fast as space
-from ..eager import fast
 from ..table.packets import method_packet, ops
 
 _ndarray = np.ndarray
@@ -86,21 +81,44 @@ def _as_operand(value, like: Tensor) -> Tensor:
     return value if isinstance(value, Tensor) else make(np.asarray(value, dtype=like._data.dtype))
 
 
-def _first_time(dunder: str, base: str, overload: str):
-    """A dunder method that becomes its generated fast version on the first call."""
+class Generated:
+    """A method that is written for its operator when it is first looked up, before anybody has it.
+
+    It takes this object's place in the class then: whoever asks for it gets the same function.
+    """
+
+    def __init__(self, name: str, base: str, overload: str | None, slow):
+        self.name, self.base, self.overload, self.slow = name, base, overload, slow
+
+    def __get__(self, instance, owner=None):
+        if instance is not None and space["ACTIVE"] != space["WATCHED"]:
+            return self.slow.__get__(instance, owner)  # a transform takes the long way anyhow
+        function = vars(self).get("function") or vars(self).setdefault("function", self._written())
+        if vars(Tensor)[self.name] is self:
+            setattr(Tensor, self.name, function)
+        return function.__get__(instance, owner)
+
+    def _written(self):
+        """The function of an overload, or of a name that has only one, of one argument."""
+        from ..eager.fast import compile_fast
+
+        family, function = method_packet(self.base, self.base).entries(), None
+        if self.overload is not None:
+            chosen = f"{self.base}.{self.overload}" if self.overload else self.base
+            family = [ov for ov in family if ov.op.full_name == chosen]
+        if len(family) == 1 and (self.overload is not None or len(family[0].schema.args) == 1):
+            function = compile_fast(family[0], self.slow)
+        if function is None:
+            return self.slow
+        function.__name__, function.__qualname__ = self.name, f"Tensor.{self.name}"
+        return function
+
+
+def _operator(dunder: str, base: str, overload: str) -> Generated:
+    """A method of Python's for the operator of tensors."""
     slow = _binary(base) if overload else method_of(base)
-
-    def first(self, *rest):
-        if space["ACTIVE"] != space["WATCHED"]:  # a transform takes the long way anyhow
-            return slow(self, *rest)
-        family = {op.full_name: op for op in families[base]}
-        entry = overload_of(family[f"{base}.{overload}" if overload else base])
-        made = fast.compile_fast(entry, slow, "operator") or slow
-        setattr(Tensor, dunder, made)
-        return made(self, *rest)
-
-    first.__name__ = dunder
-    return first
+    slow.__name__, slow.__qualname__ = dunder, f"Tensor.{dunder}"
+    return Generated(dunder, base, overload, slow)
 
 
 REFLECTED = {
@@ -203,33 +221,9 @@ def cast_method(dtype_name: str):
     return method
 
 
-def fast_unary(name: str):
-    """A unary pointwise method that becomes its generated fast version on the first call."""
-    first = types.FunctionType(_first.__code__, space, name)
-    first.__kwdefaults__ = {"_name": name}
-    first.__qualname__ = f"Tensor.{name}"
-    return first
-
-
-def _first(self, *args, _name=None, **kwargs):
-    return first_call(_name, self, args, kwargs)  # noqa: F821  (in the generated namespace)
-
-
-def _first_call(name: str, self, args: tuple, kwargs: dict):
-    slow = fast.method_of(method_packet(name, name))
-    if space["ACTIVE"] != space["WATCHED"]:
-        return slow(self, *args, **kwargs)
-    made, family = None, families[op_aliases.get(name, name)]
-    if len(family) == 1:
-        entry = overload_of(family[0])
-        if len(entry.schema.args) == 1:
-            made = fast.compile_fast(entry, slow, f"method_{name}")
-    function = vars(Tensor)[name]
-    fast.become(function, made or slow)  # it stays the object that users have
-    return function(self, *args, **kwargs)
-
-
-space["first_call"] = _first_call
+def pointwise(name: str) -> Generated:
+    """The method of a pointwise operator."""
+    return Generated(name, name, None, method_of(name))
 
 
 def _as_property(name: str, write=None) -> property:
@@ -270,11 +264,11 @@ OPERATORS = {
     "__ne__": _equality("ne", "ne"),
     "__pos__": method_of("positive"),
     "__abs__": method_of("abs"),
-    "__add__": _first_time("__add__", "add", "Tensor"),
-    "__sub__": _first_time("__sub__", "sub", "Tensor"),
-    "__mul__": _first_time("__mul__", "mul", "Tensor"),
-    "__truediv__": _first_time("__truediv__", "div", "Tensor"),
-    "__neg__": _first_time("__neg__", "neg", ""),
+    "__add__": _operator("__add__", "add", "Tensor"),
+    "__sub__": _operator("__sub__", "sub", "Tensor"),
+    "__mul__": _operator("__mul__", "mul", "Tensor"),
+    "__truediv__": _operator("__truediv__", "div", "Tensor"),
+    "__neg__": _operator("__neg__", "neg", ""),
 }
 PROPERTIES = {
     "T": _as_property("numpy_T"),

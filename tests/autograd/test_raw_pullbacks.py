@@ -8,7 +8,7 @@ from pullback.core import tape
 from pullback.core.op import overload_of, registry
 from pullback.core.project import project
 from pullback.core.state import count, off, state
-from pullback.eager import raw
+from pullback.eager import pullbacks as raw
 from pullback.testing import samples
 
 
