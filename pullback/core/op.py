@@ -68,6 +68,9 @@ class Op:
     cost = "heavy"  # cheap | view | reduce | heavy | random | create
     c: str | None = None  # C expression over {argument}
     decomp = None  # the operator in terms of core operators
+    # is it of PyTorch's core set?  "apart": and taken apart nevertheless; "out": `name.out` as well
+    core: bool | str = False
+    kept: str | None = None  # why it has no decomposition: one of `decomp.core.REASONS`
     trusts = False  # does its decomposition leave checks of values to the operator's forward?
     compose = None  # Composite: the definition
     scatter: str | None = None  # View: writes `new` into the viewed region of `base`
@@ -87,6 +90,7 @@ class Op:
         None  # function of the outputs that removes free signs and phases: what tests look at
     )
     kind = "op"
+    tags: tuple = ()  # what PyTorch says of the operator (`table/tags.py`); kinds have theirs
     pure = True  # equal inputs give equal outputs
 
     def __init_subclass__(cls, **kw):
@@ -122,12 +126,14 @@ class Pointwise(Op):
     """Each output element depends on the input elements at its own (broadcast) position."""
 
     kind, promote, cost, inplace = "pointwise", "default", "cheap", True
+    tags = ("pointwise",)
 
 
 class Reduction(Op):
     """Reduces dims; has `dim` and `keepdim` or reduces everything."""
 
     kind, cost = "reduction", "reduce"
+    tags = ("reduction",)
 
 
 class View(Op):
@@ -146,6 +152,8 @@ class Random(Op):
     """Draws from a generator."""
 
     kind, promote, cost, pure = "random", "keep", "random", False
+    tags = ("nondeterministic_seeded",)
+    kept: str | None = "draw"
 
 
 class Composite(Op):

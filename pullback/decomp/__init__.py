@@ -13,7 +13,7 @@ from typing import Any
 from ..core import surface
 from ..core.op import OpOverload, families, no_match, overload_of, registry
 from ..graph.tables import overloads, positional
-from .core import APART, CORE, is_core
+from .core import core_of, is_core
 
 __all__ = [
     "CustomDecompTable",
@@ -201,7 +201,7 @@ def core_aten_decompositions() -> CustomDecompTable:
     return CustomDecompTable({
         o: f
         for o, f in decomposition_table.items()
-        if getattr(o, "name", "") not in CORE or o.name in APART
+        if core_of(str(getattr(o, "name", ""))) in (False, "apart")
     })
 
 

@@ -49,6 +49,7 @@ class hardshrink_backward(Backward):
     """The gradient where the absolute value exceeds `lambd`, else 0."""
 
     schema = "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor"
+    tags = ()
     run = "xp.where((self >= -lambd) & (self <= lambd), xp.asarray(0, grad_out.dtype), grad_out)"
     grad = {"grad_out": "hardshrink_backward(grad, self, lambd)"}
     constant = ("self",)
@@ -94,6 +95,7 @@ class softshrink_backward(Backward):
     """The gradient where the absolute value exceeds `lambd`, else 0."""
 
     schema = "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor"
+    tags = ()
     run = ("xp.where((self >= -lambd) & (self <= lambd), xp.asarray(0, grad_output.dtype),"
            " grad_output)")
     grad = {"grad_output": "softshrink_backward(grad, self, lambd)"}
@@ -143,6 +145,7 @@ class hardsigmoid_backward(Backward):
     """A sixth of the gradient where -3 < x < 3, else 0."""
 
     schema = "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor"
+    tags = ()
     run = "xp.where((self > -3) & (self < 3), grad_output / 6, xp.asarray(0, grad_output.dtype))"
     grad = {"grad_output": "hardsigmoid_backward(grad, self)"}
     constant = ("self",)
@@ -157,6 +160,7 @@ class hardswish(Pointwise):
     """x times hardsigmoid(x)."""
 
     schema = "hardswish(Tensor self) -> Tensor"
+    tags = ()
     grad = {"self": "hardswish_backward(grad, self)"}
     c = "{self} * where({self} <= -3, 0, where({self} >= 3, 6, {self} + 3)) / 6"
     method = False
@@ -176,6 +180,7 @@ class hardswish_backward(Backward):
     """Gradient of hardswish: 0 up to -3, x / 3 + 1 / 2 between, 1 from 3 on."""
 
     schema = "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor"
+    tags = ()
     grad = {
         "grad_output": "hardswish_backward(grad, self)",
         "self": "where((self > -3).logical_and(self < 3), grad * grad_output / 3, 0)",
@@ -235,6 +240,7 @@ class selu(Composite):
     """The exponential unit whose scales keep mean 0 and variance 1 of independent normal inputs."""
 
     schema = "selu(Tensor self) -> Tensor"
+    tags = ("pointwise",)
     method = False
     inplace = True
     namespace = "nn.functional"
@@ -288,6 +294,7 @@ class _prelu_kernel(Pointwise):
     """x where positive, else weight * x; the weight broadcasts."""
 
     schema = "_prelu_kernel(Tensor self, Tensor weight) -> Tensor"
+    tags = ()
     run = "xp.where(self > 0, self, self * weight)"
     grad = {"self, weight": ("(None, None) if grad is None else"
                              " _prelu_kernel_backward(grad, self, weight)")}
@@ -360,6 +367,7 @@ class rrelu(Composite):
     cost = "random"
     schema = ("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333,"
               " bool training=False, Generator? generator=None) -> Tensor")
+    tags = ("nondeterministic_seeded", "pointwise")
     method = False
     inplace = True
     namespace = "nn.functional"
@@ -379,6 +387,7 @@ class rrelu_with_noise(Composite):
     schema = ("rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125,"
               " Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None)"
               " -> Tensor")
+    tags = ("nondeterministic_seeded",)
     method = False
     function = False
     inplace = True
@@ -454,6 +463,7 @@ class rrelu_with_noise_backward(Backward):
     complex = None
     schema = ("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise,"
               " Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor")
+    tags = ()
     grad = {"grad_output": ("rrelu_with_noise_backward(grad, self, noise, lower, upper, training,"
                             " self_is_result)")}
     constant = ("self",)

@@ -31,6 +31,7 @@ class clone(Pointwise):
     """A copy in memory of its own."""
 
     schema = "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"
+    core = True
     promote = "same"
     inplace = False
     complex = True
@@ -74,6 +75,8 @@ class to_copy(Pointwise):
         "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
         "MemoryFormat? memory_format=None) -> Tensor"
     )
+    tags = ()
+    core = True
     promote = "keep"
     inplace = False
     method = False
@@ -215,6 +218,7 @@ class copy(Op):
     """`src` broadcast to the shape, and cast to the dtype, of `self`."""
 
     schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"
+    core = True
     lies = "self"
     inplace_node = "CopyBackwards"
     promote = "keep"
@@ -278,6 +282,7 @@ class repeat(Op):
     """The whole tensor repeated along each dim."""
 
     schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor"
+    core = True
     promote = "keep"
     function = False
     complex = True
@@ -320,6 +325,7 @@ class flip(Op):
     """The order of the elements reversed along dims."""
 
     schema = "flip(Tensor self, int[] dims) -> Tensor"
+    core = True
     lies = "self"
     promote = "keep"
     complex = True
@@ -548,6 +554,8 @@ class repeat_interleave_Tensor(Op):
     """The index of each entry, as often as the entry says."""
 
     schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor"
+    kept = "values"
+    tags = ("dynamic_output_shape",)
     promote = "keep"
     method = False
 
@@ -607,6 +615,7 @@ class constant_pad_nd(Op):
     """A constant border around the last dims; negative widths cut off."""
 
     schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"
+    core = True
     lies = "channels"
     promote = "keep"
     method = False
@@ -715,6 +724,7 @@ class atleast_1d(Composite):
     """A 0-d tensor as a vector."""
 
     schema = "atleast_1d(Tensor self) -> Tensor"
+    tags = ("maybe_aliasing_or_mutating",)
     method = False
 
     def compose(self):
@@ -741,6 +751,7 @@ class atleast_2d(Composite):
     """A scalar or vector as a matrix of one row."""
 
     schema = "atleast_2d(Tensor self) -> Tensor"
+    tags = ("maybe_aliasing_or_mutating",)
     method = False
 
     def compose(self):
@@ -767,6 +778,7 @@ class atleast_3d(Composite):
     """A tensor with at least three dims."""
 
     schema = "atleast_3d(Tensor self) -> Tensor"
+    tags = ("maybe_aliasing_or_mutating",)
     method = False
 
     def compose(self):
@@ -823,6 +835,7 @@ class resize_as_(Composite):
         "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None)"
         " -> Tensor(a!)"
     )
+    tags = ("inplace_view",)
 
     def compose(self, the_template, memory_format):
         return self.resize_(tuple(the_template.shape), memory_format=memory_format)

@@ -112,6 +112,7 @@ class scaled_dot_product_attention(Composite):
     schema = ("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value,"
               " Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *,"
               " float? scale=None, bool enable_gqa=False) -> Tensor")
+    tags = ("nondeterministic_seeded",)
     method = False
     function = False
     namespace = "nn.functional"
@@ -143,6 +144,7 @@ class _scaled_dot_product_attention_math(Composite):
               " Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False,"
               " Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False)"
               " -> (Tensor, Tensor)")
+    tags = ("nondeterministic_seeded",)
     method = False
     function = False
 

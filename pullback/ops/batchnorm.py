@@ -254,6 +254,7 @@ class _native_batch_norm_legit_no_stats(Op):
 
     schema = ("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias,"
               " bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    core = True
     alike = ("input",)
     wide = ("weight", "bias")
     lies = "self"
@@ -305,6 +306,7 @@ class _native_batch_norm_legit_no_training(Op):
     schema = ("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor running_mean, Tensor running_var, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor)")
+    core = True
     alike = ("input",)
     wide = ("weight", "bias")
     lies = "self"
@@ -572,6 +574,7 @@ class _native_batch_norm_legit(Composite):
     schema = ("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum,"
               " float eps) -> (Tensor, Tensor, Tensor)")
+    core = True
     method = False
 
     def compose(input, weight, bias, running_mean, running_var, training, momentum, eps):
@@ -650,6 +653,7 @@ class batch_norm(Composite):
     schema = ("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean,"
               " Tensor? running_var, bool training, float momentum, float eps,"
               " bool cudnn_enabled) -> Tensor")
+    tags = ("maybe_aliasing_or_mutating",)
     method = False
 
     def compose(input, weight, bias, running_mean, running_var, training, momentum, eps,

@@ -32,6 +32,7 @@ class i0(Pointwise):
     """Modified Bessel function of the first kind, order 0."""
 
     schema = "i0(Tensor self) -> Tensor"
+    kept = "function"
     promote = "float"
     run = scipy_kernel("i0", label="i0_vml_cpu")
     grad = {"self": "grad * special_i1(self)"}
@@ -43,6 +44,7 @@ class special_i1(_Special):
     """Modified Bessel function of the first kind, order 1."""
 
     schema = "special_i1(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("i1")
     grad = {"self": "grad * (i0(self) + _bessel_i(self, 2)) / 2"}
     samples = around_zero()
@@ -52,6 +54,7 @@ class bessel_i(_Helper):
     """Modified Bessel function of the first kind, order n."""
 
     schema = "_bessel_i(Tensor self, int n) -> Tensor"
+    kept = "function"
     grad = {"self": "grad * (_bessel_i(self, abs(n - 1)) + _bessel_i(self, n + 1)) / 2"}
 
     def run(xp, self, n):
@@ -66,6 +69,7 @@ class special_i0e(_Special):
     """exp(-|x|) times the modified Bessel function of the first kind, order 0."""
 
     schema = "special_i0e(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("i0e")
     grad = {"self": "grad * _scaled_bessel_i(self, 0, 1)"}
     samples = points()
@@ -75,6 +79,7 @@ class special_i1e(_Special):
     """exp(-|x|) times the modified Bessel function of the first kind, order 1."""
 
     schema = "special_i1e(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("i1e")
     grad = {"self": "grad * _scaled_bessel_i(self, 1, 1)"}
     samples = points()
@@ -84,6 +89,7 @@ class scaled_bessel_i(_Helper):
     """Derivative of some order of exp(-|x|) I_n(x); at the kink in 0 the mean of both sides."""
 
     schema = "_scaled_bessel_i(Tensor self, int n, int order) -> Tensor"
+    kept = "function"
     grad = {"self": "grad * _scaled_bessel_i(self, n, order + 1)"}
 
     def run(xp, self, n, order):
@@ -101,6 +107,7 @@ class special_modified_bessel_i0(_Special):
     """Modified Bessel function of the first kind, order 0."""
 
     schema = "special_modified_bessel_i0(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("i0", label="modified_bessel_i0_cpu")
     grad = {"self": "grad * special_i1(self)"}
     samples = around_zero()
@@ -110,6 +117,7 @@ class special_modified_bessel_i1(_Special):
     """Modified Bessel function of the first kind, order 1."""
 
     schema = "special_modified_bessel_i1(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("i1", label="modified_bessel_i1_cpu")
     grad = {"self": "grad * (i0(self) + _bessel_i(self, 2)) / 2"}
     samples = around_zero()
@@ -119,6 +127,7 @@ class special_bessel_j0(_Special):
     """Bessel function of the first kind, order 0."""
 
     schema = "special_bessel_j0(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("j0", label="bessel_j0_cpu")
     grad = {"self": "-grad * special_bessel_j1(self)"}
     samples = around_zero()
@@ -128,6 +137,7 @@ class special_bessel_j1(_Special):
     """Bessel function of the first kind, order 1."""
 
     schema = "special_bessel_j1(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("j1", label="bessel_j1_cpu")
     grad = {"self": "grad * (special_bessel_j0(self) - _bessel_j(self, 2)) / 2"}
     samples = around_zero()
@@ -137,6 +147,7 @@ class bessel_j(_Helper):
     """Bessel function of the first kind, order n."""
 
     schema = "_bessel_j(Tensor self, int n) -> Tensor"
+    kept = "function"
     grad = {
         "self": "grad * (_bessel_j(self, n - 1) - _bessel_j(self, n + 1)) / 2 if n else"
         " -grad * _bessel_j(self, 1)"
@@ -154,6 +165,7 @@ class special_bessel_y0(_Special):
     """Bessel function of the second kind, order 0."""
 
     schema = "special_bessel_y0(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("y0", label="bessel_y0_cpu")
     grad = {"self": "-grad * special_bessel_y1(self)"}
     samples = points(0.4, 9)
@@ -163,6 +175,7 @@ class special_bessel_y1(_Special):
     """Bessel function of the second kind, order 1."""
 
     schema = "special_bessel_y1(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("y1", label="bessel_y1_cpu")
     grad = {"self": "grad * (special_bessel_y0(self) - _bessel_y(self, 2)) / 2"}
     samples = points(0.6, 9)
@@ -172,6 +185,7 @@ class bessel_y(_Helper):
     """Bessel function of the second kind, order n."""
 
     schema = "_bessel_y(Tensor self, int n) -> Tensor"
+    kept = "function"
     grad = {
         "self": "grad * (_bessel_y(self, n - 1) - _bessel_y(self, n + 1)) / 2 if n else"
         " -grad * _bessel_y(self, 1)"
@@ -189,6 +203,7 @@ class special_modified_bessel_k0(_Special):
     """Modified Bessel function of the second kind, order 0."""
 
     schema = "special_modified_bessel_k0(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("k0", label="modified_bessel_k0_cpu")
     grad = {"self": "-grad * special_modified_bessel_k1(self)"}
     samples = points(0.4, 5)
@@ -198,6 +213,7 @@ class special_modified_bessel_k1(_Special):
     """Modified Bessel function of the second kind, order 1."""
 
     schema = "special_modified_bessel_k1(Tensor self) -> Tensor"
+    kept = "function"
     run = scipy_kernel("k1", label="modified_bessel_k1_cpu")
     grad = {"self": "-grad * (special_modified_bessel_k0(self) + _bessel_k(self, 2)) / 2"}
     samples = points(0.6, 5)
@@ -207,6 +223,7 @@ class bessel_k(_Helper):
     """Modified Bessel function of the second kind, order n."""
 
     schema = "_bessel_k(Tensor self, int n) -> Tensor"
+    kept = "function"
     grad = {"self": "-grad * (_bessel_k(self, abs(n - 1)) + _bessel_k(self, n + 1)) / 2"}
 
     def run(xp, self, n):
@@ -221,6 +238,7 @@ class special_scaled_modified_bessel_k0(_Special):
     """exp(x) times the modified Bessel function of the second kind, order 0."""
 
     schema = "special_scaled_modified_bessel_k0(Tensor x) -> Tensor"
+    kept = "function"
     run = scipy_kernel("k0e", label="scaled_modified_bessel_k0_cpu")
     grad = {"x": "grad * _scaled_bessel_k(x, 0, 1)"}
     samples = points(0.4, 5)
@@ -230,6 +248,7 @@ class special_scaled_modified_bessel_k1(_Special):
     """exp(x) times the modified Bessel function of the second kind, order 1."""
 
     schema = "special_scaled_modified_bessel_k1(Tensor x) -> Tensor"
+    kept = "function"
     run = scipy_kernel("k1e", label="scaled_modified_bessel_k1_cpu")
     grad = {"x": "grad * _scaled_bessel_k(x, 1, 1)"}
     samples = points(0.6, 5)
@@ -239,6 +258,7 @@ class scaled_bessel_k(_Helper):
     """Derivative of some order of exp(x) K_n(x)."""
 
     schema = "_scaled_bessel_k(Tensor self, int n, int order) -> Tensor"
+    kept = "function"
     grad = {"self": "grad * _scaled_bessel_k(self, n, order + 1)"}
 
     def run(xp, self, n, order):
@@ -256,6 +276,7 @@ class special_spherical_bessel_j0(_Special):
     """sin(x) / x of each element, 1 at 0."""
 
     schema = "special_spherical_bessel_j0(Tensor x) -> Tensor"
+    kept = "function"
     grad = {"x": "grad * _sinc_order(x, 1, False)"}
     samples = around_zero()
 
@@ -286,6 +307,7 @@ class sinc_order(_Helper):
     """Derivative of some order of sin(x) / x, or of sin(pi x) / (pi x)."""
 
     schema = "_sinc_order(Tensor self, int order, bool normalized) -> Tensor"
+    kept = "function"
     grad = {"self": "grad * _sinc_order(self, order + 1, normalized).conj()"}
     complex = True
 
@@ -301,6 +323,7 @@ class special_airy_ai(_Special):
     """Airy function Ai of each element."""
 
     schema = "special_airy_ai(Tensor x) -> Tensor"
+    kept = "function"
     grad = {"x": "grad * _airy_ai_prime(x)"}
     samples = points(-4, 4)
 
@@ -313,6 +336,7 @@ class airy_ai_prime(_Helper):
     """Derivative of the Airy function; its own derivative is x Ai(x)."""
 
     schema = "_airy_ai_prime(Tensor x) -> Tensor"
+    kept = "function"
     grad = {"x": "grad * x * special_airy_ai(x)"}
     samples = points(-4, 4)
 
@@ -329,6 +353,7 @@ class orthogonal_polynomial(_Helper):
 
     ordered = False
     schema = "_orthogonal_polynomial(Tensor x, Tensor n, str kind, int order) -> Tensor"
+    kept = "function"
     scalars = ("n",)
     grad = {
         "x": "grad * _orthogonal_polynomial(x, n, kind, order + 1)",
@@ -370,7 +395,7 @@ def _add_polynomial(family: str, words: str) -> None:
     slope = f"grad * _orthogonal_polynomial(x, n, {kind!r}, 1)"
     refusal = "not_implemented('n', 'the degree of a polynomial is a whole number')"
     shared = dict(promote="float", promotes=("x", "n"), run=run, inplace=False, method=False)
-    shared["ordered"] = False
+    shared.update(ordered=False, kept="function")
     overloads = {
         "": ("Tensor x, Tensor n", {"x": slope, "n": refusal}, samples, words),
         ".x_scalar": (

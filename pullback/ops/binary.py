@@ -141,6 +141,7 @@ def integers(low: int = 0, high: int = 10):
 class add_Tensor(Pointwise):
     """Sum of two tensors, the second times `alpha`."""
     schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    core = True
     rounds = ("alpha",)
     scalars = ("self", "other")
     ufunc = "add"
@@ -161,6 +162,7 @@ class add_Tensor(Pointwise):
 class add_Scalar(Pointwise):
     """Sum of a tensor and a number times `alpha`."""
     schema = "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+    core = True
     rounds = ("alpha",)
     promotes = ("self", "other")
     grad = {"self": "grad"}
@@ -175,6 +177,7 @@ class add_Scalar(Pointwise):
 class sub_Tensor(Pointwise):
     """Difference of two tensors, the second times `alpha`."""
     schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    core = True
     rounds = ("alpha",)
     scalars = ("self", "other")
     ufunc = "subtract"
@@ -199,6 +202,7 @@ class sub_Tensor(Pointwise):
 class sub_Scalar(Pointwise):
     """Difference of a tensor and a number times `alpha`."""
     schema = "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+    core = True
     rounds = ("alpha",)
     promotes = ("self", "other")
     grad = {"self": "grad"}
@@ -234,6 +238,7 @@ class _Rsub(Pointwise):
 class rsub_Tensor(_Rsub):
     """`other` minus `alpha` times `self`."""
     schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    tags = ()
     grad = {"self": "-grad if alpha == 1 else -grad * alpha.conjugate()", "other": "grad"}
 
     def samples(s):
@@ -256,6 +261,7 @@ class rsub_Scalar(_Rsub):
 class mul_Tensor(Pointwise):
     """Product of two tensors."""
     schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     unrounded = ("other",)
     scalars = ("self", "other")
     ufunc = "multiply"
@@ -270,6 +276,7 @@ class mul_Tensor(Pointwise):
 class mul_Scalar(Pointwise):
     """Product of a tensor and a number."""
     schema = "mul.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     unrounded = ("other",)
     promotes = ("self", "other")
     run = "xp.multiply(self, other)"
@@ -282,6 +289,7 @@ class mul_Scalar(Pointwise):
 class div_Tensor(Pointwise):
     """Quotient of two tensors."""
     schema = "div.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     unrounded = ("other",)
     scalars = ("self", "other")
     ufunc = "true_divide"
@@ -297,6 +305,7 @@ class div_Tensor(Pointwise):
 class div_Scalar(Pointwise):
     """Quotient of a tensor and a number."""
     schema = "div.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     unrounded = ("other",)
     promote = "float"
     promotes = ("self", "other")
@@ -335,6 +344,7 @@ def _quotient_dtype(self, other, rounding_mode):
 class div_Tensor_mode(Pointwise):
     """Quotient of two tensors, rounded as `rounding_mode` says."""
     schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"
+    core = True
     unrounded = ("other",)
     scalars = ("self", "other")
     run = _quotient
@@ -356,6 +366,7 @@ class div_Tensor_mode(Pointwise):
 class div_Scalar_mode(Pointwise):
     """Quotient of a tensor and a number, rounded as `rounding_mode` says."""
     schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"
+    core = True
     unrounded = ("other",)
     promotes = ("self", "other")
     run = _quotient
@@ -370,6 +381,7 @@ class div_Scalar_mode(Pointwise):
 class floor_divide(Pointwise):
     """Quotient rounded down."""
     schema = "floor_divide(Tensor self, Tensor other) -> Tensor"
+    tags = ()
     unrounded = ("other",)
     inplace = "Tensor"
     scalars = ("self", "other")
@@ -387,6 +399,7 @@ class floor_divide(Pointwise):
 class floor_divide_Scalar(Pointwise):
     """Quotient of a tensor and a number, rounded down."""
     schema = "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor"
+    tags = ()
     unrounded = ("other",)
     promotes = ("self", "other")
     run = lambda xp, self, other: _quotient(xp, self, other, "floor")
@@ -406,6 +419,7 @@ def _remainder(xp, self, other):
 class remainder_Tensor(Pointwise):
     """Remainder of the division that rounds down; it has the sign of the divisor."""
     schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     number = 1
     run = _remainder
     grad = {"self": "grad", "other": "-grad * self.div(other, rounding_mode='floor')"}
@@ -415,6 +429,7 @@ class remainder_Tensor(Pointwise):
 class remainder_Scalar(Pointwise):
     """Remainder of the division by a number that rounds down."""
     schema = "remainder.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     number = 0
     promotes = ("self", "other")
     run = _remainder
@@ -448,6 +463,7 @@ def _fmod(xp, self, other):
 class fmod_Tensor(Pointwise):
     """Remainder of the division that rounds towards zero; it has the sign of the dividend."""
     schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     number = 1
     run = _fmod
     grad = {"self": "grad", "other": "-grad * self.div(other, rounding_mode='trunc')"}
@@ -457,6 +473,7 @@ class fmod_Tensor(Pointwise):
 class fmod_Scalar(Pointwise):
     """Remainder of the division by a number that rounds towards zero."""
     schema = "fmod.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     number = 0
     promotes = ("self", "other")
     run = _fmod
@@ -480,6 +497,7 @@ def _integer_power(xp, base, exponent):
 class pow_Tensor_Tensor(Pointwise):
     """Each element of the first tensor to the power of the second."""
     schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
+    core = True
     number = 1
     inplace = "Tensor"
     grad = {
@@ -510,6 +528,7 @@ def _check_exponent(self, exponent):
 class pow_Tensor_Scalar(Pointwise):
     """Each element to the power of a number."""
     schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
+    core = True
     number = 0
     inplace = "Scalar"
     promotes = ("self", "exponent")
@@ -546,6 +565,7 @@ class pow_Tensor_Scalar(Pointwise):
 class pow_Scalar(Pointwise):
     """A number to the power of each element."""
     schema = "pow.Scalar(Scalar self, Tensor exponent) -> Tensor"
+    core = True
     promotes = ("self", "exponent")
     grad = {"exponent": "power_pullback_number(grad, self, exponent, result)"}
     c = "pow({self}, {exponent})"
@@ -574,6 +594,7 @@ class pow_Scalar(Pointwise):
 class maximum(Pointwise):
     """The larger of two elements; NaN wins."""
     schema = "maximum(Tensor self, Tensor other) -> Tensor"
+    core = True
     ufunc = "maximum"
     grad = {
         "self": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
@@ -591,6 +612,7 @@ class maximum(Pointwise):
 class minimum(Pointwise):
     """The smaller of two elements; NaN wins."""
     schema = "minimum(Tensor self, Tensor other) -> Tensor"
+    core = True
     ufunc = "minimum"
     grad = {
         "self": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
@@ -675,6 +697,7 @@ def check_range(convert, *operands) -> None:
 class clamp_Tensor(Pointwise):
     """Each element moved into the range between two tensors; the upper bound wins."""
     schema = "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor"
+    core = True
     run = _clamp
     grad = {
         "self": "where(between(self, min, max), grad, 0)",
@@ -694,6 +717,7 @@ class clamp_Tensor(Pointwise):
 class clamp_default(Pointwise):
     """Each element moved into the range between two numbers."""
     schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"
+    core = True
     out = ("exact",)
     promotes = ("self", "min", "max")
     check = lambda self, min, max: check_range(fill_number, self, min, max)

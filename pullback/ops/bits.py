@@ -19,6 +19,7 @@ class _Logic(Pointwise):
 class logical_and(_Logic):
     """Whether both elements are nonzero."""
     schema = "logical_and(Tensor self, Tensor other) -> Tensor"
+    core = True
     run = "xp.logical_and(self, other)"
     c = "({self} != 0) & ({other} != 0)"
 
@@ -26,6 +27,7 @@ class logical_and(_Logic):
 class logical_or(_Logic):
     """Whether one of the elements is nonzero."""
     schema = "logical_or(Tensor self, Tensor other) -> Tensor"
+    core = True
     run = "xp.logical_or(self, other)"
     c = "({self} != 0) | ({other} != 0)"
 
@@ -33,6 +35,7 @@ class logical_or(_Logic):
 class logical_xor(_Logic):
     """Whether exactly one of the elements is nonzero."""
     schema = "logical_xor(Tensor self, Tensor other) -> Tensor"
+    core = True
     run = "xp.logical_xor(self, other)"
     c = "({self} != 0) ^ ({other} != 0)"
 
@@ -70,6 +73,7 @@ class _NumberBits(Pointwise):
 class bitwise_and_Tensor(_Bits):
     """Bits set in both integers."""
     schema = "bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     aliases = ("__and__",)
     run = _bits("bitwise_and", "bitwise_and")
     c = "{self} & {other}"
@@ -78,6 +82,7 @@ class bitwise_and_Tensor(_Bits):
 class bitwise_and_Scalar(_BitsNumber):
     """Bits set in each integer and in a number."""
     schema = "bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     run = _bits("bitwise_and", "bitwise_and")
     c = "{self} & {other}"
 
@@ -95,6 +100,7 @@ class bitwise_and_Scalar_Tensor(_NumberBits):
 class bitwise_or_Tensor(_Bits):
     """Bits set in one of two integers."""
     schema = "bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     aliases = ("__or__",)
     run = _bits("bitwise_or", "bitwise_or")
     c = "{self} | {other}"
@@ -103,6 +109,7 @@ class bitwise_or_Tensor(_Bits):
 class bitwise_or_Scalar(_BitsNumber):
     """Bits set in each integer or in a number."""
     schema = "bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     run = _bits("bitwise_or", "bitwise_or")
     c = "{self} | {other}"
 
@@ -120,6 +127,7 @@ class bitwise_or_Scalar_Tensor(_NumberBits):
 class bitwise_xor_Tensor(_Bits):
     """Bits in which two integers differ."""
     schema = "bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     aliases = ("__xor__",)
     run = _bits("bitwise_xor", "bitwise_xor")
     c = "{self} ^ {other}"
@@ -128,6 +136,7 @@ class bitwise_xor_Tensor(_Bits):
 class bitwise_xor_Scalar(_BitsNumber):
     """Bits in which each integer differs from a number."""
     schema = "bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     run = _bits("bitwise_xor", "bitwise_xor")
     c = "{self} ^ {other}"
 
@@ -145,6 +154,7 @@ class bitwise_xor_Scalar_Tensor(_NumberBits):
 class bitwise_left_shift_Tensor(_Bits):
     """Each integer with its bits moved up; bits that leave are lost."""
     schema = "bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor"
+    kept = "bits"
     run = _bits("lshift", "left_shift")
     aliases = ("__lshift__",)
 
@@ -170,6 +180,7 @@ class bitwise_left_shift_Scalar_Tensor(_NumberBits):
 class bitwise_right_shift_Tensor(_Bits):
     """Each integer with its bits moved down; the sign is kept."""
     schema = "bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor"
+    kept = "bits"
     run = _bits("rshift", "right_shift")
     aliases = ("__rshift__",)
 

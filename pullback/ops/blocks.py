@@ -197,6 +197,7 @@ class col2im(Op):
 
     schema = ("col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation,"
               " int[2] padding, int[2] stride) -> Tensor")
+    core = "apart"
     promote = "keep"
     grad = {"self": "im2col(grad, kernel_size, dilation, padding, stride)"}
     linear = ("self",)

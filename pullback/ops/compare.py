@@ -36,6 +36,7 @@ class _Where(Pointwise):
 class where_self(_Where):
     """Elements of the first tensor where the condition holds, else of the second."""
     schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor"
+    core = True
     out = ("exact",)
     grad = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
     complex = True
@@ -50,6 +51,7 @@ class where_self(_Where):
 class where_ScalarOther(_Where):
     """Elements of the tensor where the condition holds, else a number."""
     schema = "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor"
+    tags = ()
     number = 0
     grad = {"self": "where(condition, grad, 0)"}
     complex = True
@@ -65,6 +67,7 @@ class where_ScalarOther(_Where):
 class where_ScalarSelf(_Where):
     """A number where the condition holds, else elements of the tensor."""
     schema = "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor"
+    tags = ()
     number = 0
     grad = {"other": "where(condition, 0, grad)"}
     complex = True
@@ -80,6 +83,7 @@ class where_ScalarSelf(_Where):
 class where_Scalar(_Where):
     """One number where the condition holds, else another."""
     schema = "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor"
+    tags = ()
     dtype = "dt.result_type((self, other))"
 
     def decomp(condition, self, other):
@@ -125,6 +129,7 @@ class _WithNumber(Pointwise):
 class eq_Tensor(_Comparison):
     """Whether two elements are equal."""
     schema = "eq.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     run = "xp.equal(self, other)"
     c = "{self} == {other}"
     complex = True
@@ -133,6 +138,7 @@ class eq_Tensor(_Comparison):
 class eq_Scalar(_WithNumber):
     """Whether each element equals a number."""
     schema = "eq.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     run = "xp.equal(self, other)"
     c = "{self} == {other}"
     complex = True
@@ -141,6 +147,7 @@ class eq_Scalar(_WithNumber):
 class ne_Tensor(_Comparison):
     """Whether two elements differ."""
     schema = "ne.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     run = "xp.not_equal(self, other)"
     c = "{self} != {other}"
     complex = True
@@ -150,6 +157,7 @@ class ne_Tensor(_Comparison):
 class ne_Scalar(_WithNumber):
     """Whether each element differs from a number."""
     schema = "ne.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     run = "xp.not_equal(self, other)"
     c = "{self} != {other}"
     complex = True
@@ -168,6 +176,7 @@ def _order(name: str, function: str):
 class lt_Tensor(_Comparison):
     """Whether the first element is smaller."""
     schema = "lt.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     run = _order("lt", "less")
     c = "{self} < {other}"
     aliases = ("less",)
@@ -176,6 +185,7 @@ class lt_Tensor(_Comparison):
 class lt_Scalar(_WithNumber):
     """Whether each element is smaller than a number."""
     schema = "lt.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     run = _order("lt", "less")
     c = "{self} < {other}"
 
@@ -183,6 +193,7 @@ class lt_Scalar(_WithNumber):
 class le_Tensor(_Comparison):
     """Whether the first element is not larger."""
     schema = "le.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     run = _order("le", "less_equal")
     c = "{self} <= {other}"
     aliases = ("less_equal",)
@@ -191,6 +202,7 @@ class le_Tensor(_Comparison):
 class le_Scalar(_WithNumber):
     """Whether each element is not larger than a number."""
     schema = "le.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     run = _order("le", "less_equal")
     c = "{self} <= {other}"
 
@@ -198,6 +210,7 @@ class le_Scalar(_WithNumber):
 class gt_Tensor(_Comparison):
     """Whether the first element is larger."""
     schema = "gt.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     run = _order("gt", "greater")
     c = "{self} > {other}"
     aliases = ("greater",)
@@ -206,6 +219,7 @@ class gt_Tensor(_Comparison):
 class gt_Scalar(_WithNumber):
     """Whether each element is larger than a number."""
     schema = "gt.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     run = _order("gt", "greater")
     c = "{self} > {other}"
 
@@ -213,6 +227,7 @@ class gt_Scalar(_WithNumber):
 class ge_Tensor(_Comparison):
     """Whether the first element is not smaller."""
     schema = "ge.Tensor(Tensor self, Tensor other) -> Tensor"
+    core = True
     run = _order("ge", "greater_equal")
     c = "{self} >= {other}"
     aliases = ("greater_equal",)
@@ -221,6 +236,7 @@ class ge_Tensor(_Comparison):
 class ge_Scalar(_WithNumber):
     """Whether each element is not smaller than a number."""
     schema = "ge.Scalar(Tensor self, Scalar other) -> Tensor"
+    core = True
     run = _order("ge", "greater_equal")
     c = "{self} >= {other}"
 
@@ -229,6 +245,7 @@ class isclose(Pointwise):
     """Whether |a - b| <= atol + rtol |b|, or a equals b."""
     schema = ("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
               "bool equal_nan=False) -> Tensor")
+    tags = ()
     promote = "same"
     dtype = dt.bool_
     nondiff = ("self", "other")
@@ -275,6 +292,7 @@ class allclose(Composite):
     """Whether all elements of two tensors are close (a Python bool)."""
     schema = ("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
               "bool equal_nan=False) -> bool")
+    tags = ("data_dependent_output",)
     complex = True
 
     def compose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
@@ -287,6 +305,7 @@ class allclose(Composite):
 class equal(Composite):
     """Whether two tensors have the same shape and elements (a Python bool)."""
     schema = "equal(Tensor self, Tensor other) -> bool"
+    tags = ("data_dependent_output", "pointwise")
     complex = True
 
     def compose(self, other):

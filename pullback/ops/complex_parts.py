@@ -24,6 +24,8 @@ class conj(Composite):
 class conj_lazy(Pointwise):
     """Complex conjugate of each element."""
     schema = "_conj(Tensor(a) self) -> Tensor(a)"  # a copy here in spite of the alias marks
+    kept = "view"
+    tags = ()
     run = "xp.conj(self)"
     grad = {"self": "grad.conj()"}
     push = "self_t.conj()"
@@ -35,6 +37,7 @@ class conj_lazy(Pointwise):
 class conj_physical(Composite):
     """Complex conjugate of each element, never a view."""
     schema = "conj_physical(Tensor self) -> Tensor"
+    tags = ("maybe_aliasing_or_mutating", "pointwise")
     complex = True
     inplace = True
     samples = points()
@@ -46,6 +49,7 @@ class conj_physical(Composite):
 class conj_physical_kernel(Pointwise):
     """Complex conjugate of each element, never a view."""
     schema = "_conj_physical(Tensor self) -> Tensor"
+    kept = "function"
     run = "xp.conj(self)"
     grad = {"self": "grad.conj()"}
     push = "self_t.conj()"

@@ -474,6 +474,7 @@ class convolution(Op):
     schema = ("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups) -> Tensor")
+    core = True
     lies = "channels"
     promote = "keep"
     grad = {"input, weight, bias": (
@@ -588,6 +589,7 @@ class convolution_backward(Op):
               " SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation,"
               " bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    core = True
     lies = "channels"
     promote = "keep"
     grad = {"grad_output, input, weight": (

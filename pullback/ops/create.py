@@ -57,6 +57,7 @@ class empty(Creation):
     """A tensor whose elements are whatever was in memory."""
 
     schema = f"empty.memory_format(SymInt[] size, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
+    core = True
     shape = "tuple(size)"
     dtype = given(1)
 
@@ -134,6 +135,7 @@ class full(Creation):
     """A tensor of one number."""
 
     schema = f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor"
+    core = True
     shape = "tuple(size)"
 
     def dtype(size, fill_value, dtype, layout, device, pin_memory):
@@ -221,6 +223,7 @@ class full_like(Creation):
         f"full_like(Tensor self, Scalar fill_value, *, {OPTIONS}, "
         "MemoryFormat? memory_format=None) -> Tensor"
     )
+    core = True
     method = False
     shape = "tuple(self.shape)"
     dtype = given_or_self(2)
@@ -348,6 +351,7 @@ class empty_strided(Creation):
     """An uninitialised tensor with given strides."""
 
     schema = f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor"
+    core = True
     dtype = given(2)
     shape = "tuple(size)"
 
@@ -361,6 +365,7 @@ class new_empty_strided(Creation):
     schema = (
         f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor"
     )
+    kept = "create"
     function = False
     dtype = given_or_self(3)
     shape = "tuple(size)"
@@ -380,6 +385,7 @@ class empty_permuted(Creation):
     """An uninitialised tensor whose dims lie in memory in the given order."""
 
     schema = f"empty_permuted(SymInt[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor"
+    kept = "create"
     dtype = given(2)
     shape = "tuple(size)"
 
@@ -456,6 +462,7 @@ class scalar_tensor(Creation):
     """A 0-d tensor with one number."""
 
     schema = f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor"
+    core = True
     dtype = given(1)
     shape = "()"
 
@@ -487,6 +494,7 @@ class tril_indices(Creation):
     """Row and column of each element of a lower triangle."""
 
     schema = f"tril_indices(int row, int col, int offset=0, *, {LONG_OPTIONS}) -> Tensor"
+    kept = "create"
 
     def dtype(row, col, offset, dtype, layout, device, pin_memory):
         return dtype or dt.int64
@@ -507,6 +515,7 @@ class triu_indices(Creation):
     """Row and column of each element of an upper triangle."""
 
     schema = f"triu_indices(int row, int col, int offset=0, *, {LONG_OPTIONS}) -> Tensor"
+    kept = "create"
 
     def dtype(row, col, offset, dtype, layout, device, pin_memory):
         return dtype or dt.int64
@@ -571,6 +580,8 @@ class fill_Scalar(Pointwise):
 
     ordered = False
     schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor"
+    tags = ()
+    core = "apart"
     number = 0
     inplace_node = "FillBackward2"
     promote = "same"
@@ -598,6 +609,7 @@ class zero(Pointwise):
 
     ordered = False
     schema = "zero(Tensor self) -> Tensor"
+    tags = ()
     promote = "same"
     complex = True
     constant = ("self",)

@@ -171,6 +171,8 @@ class _ctc_loss(Op):
 
     schema = ("_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths,"
               " int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)")
+    kept = "kernel"
+    tags = ("dynamic_output_shape",)
     promote = "keep"
     grad = {"log_probs": ("_ctc_loss_backward(grad, log_probs, targets, input_lengths,"
                           " target_lengths, result0, result1, blank, zero_infinity)")}
@@ -225,6 +227,7 @@ class _ctc_loss_backward(Op):
     schema = ("_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets,"
               " int[] input_lengths, int[] target_lengths, Tensor neg_log_likelihood,"
               " Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor")
+    kept = "kernel"
     alike = ("grad", "log_probs", "neg_log_likelihood", "log_alpha")
     promote = "keep"
     # The likelihood and the messages follow log_probs: its formula is for all of them together.
@@ -294,6 +297,8 @@ class _ctc_loss_Tensor(Op):
     schema = ("_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths,"
               " Tensor target_lengths, int blank=0, bool zero_infinity=False)"
               " -> (Tensor, Tensor)")
+    kept = "kernel"
+    tags = ("dynamic_output_shape",)
     promote = "keep"
     grad = _ctc_loss.grad
     push = _ctc_loss.push
@@ -340,6 +345,7 @@ class _ctc_loss_backward_Tensor(Op):
     schema = ("_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets,"
               " Tensor input_lengths, Tensor target_lengths, Tensor neg_log_likelihood,"
               " Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor")
+    kept = "kernel"
     alike = ("grad", "log_probs", "neg_log_likelihood", "log_alpha")
     promote = "keep"
     grad = _ctc_loss_backward.grad

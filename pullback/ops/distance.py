@@ -126,6 +126,7 @@ class _euclidean_dist(Op):
 class _cdist_forward(Op):
     """p-norm distances of all rows of x1 and x2."""
     schema = "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor"
+    core = True
     promote = "keep"
     grad = {"x1": "_cdist_backward(grad, x1, x2, p, result)",
             "x2": "_cdist_backward(grad.mT, x2, x1, p, result.mT)"}
@@ -213,6 +214,7 @@ class cdist(Composite):
 class _pdist_forward(Op):
     """p-norm distances of all pairs of rows."""
     schema = "_pdist_forward(Tensor self, float p=2.) -> Tensor"
+    core = True
     promote = "keep"
     grad = {"self": "_pdist_backward(grad, self, p, result)"}
     push = "pdist_push(self_p, self_t, p, result)"

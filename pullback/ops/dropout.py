@@ -69,6 +69,7 @@ class dropout(Composite):
 
     cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "dropout(Tensor input, float p, bool train) -> Tensor"
+    tags = ("maybe_aliasing_or_mutating", "nondeterministic_seeded")
     method = False
     inplace = True
 
@@ -85,6 +86,7 @@ class feature_dropout(Composite):
 
     cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "feature_dropout(Tensor input, float p, bool train) -> Tensor"
+    tags = ("maybe_aliasing_or_mutating", "nondeterministic_seeded")
     method = False
     inplace = True
 
@@ -100,6 +102,7 @@ class alpha_dropout(Composite):
 
     cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "alpha_dropout(Tensor input, float p, bool train) -> Tensor"
+    tags = ("maybe_aliasing_or_mutating", "nondeterministic_seeded")
     method = False
     inplace = True
 
@@ -115,6 +118,7 @@ class feature_alpha_dropout(Composite):
 
     cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor"
+    tags = ("maybe_aliasing_or_mutating", "nondeterministic_seeded")
     method = False
     inplace = True
 
@@ -133,6 +137,7 @@ class native_dropout(Random):
     """`dropout` that also returns the mask of the elements that were kept."""
 
     schema = "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)"
+    core = True
     lies = "self"
     method = False
     diff_outputs = (True, False)
@@ -195,6 +200,7 @@ class _masked_scale(Pointwise):
     """A tensor times a mask of zeros and ones, times a number."""
 
     schema = "_masked_scale(Tensor self, Tensor mask, float scale) -> Tensor"
+    tags = ()
     method = False
     inplace = False
     promote = "same"

@@ -15,6 +15,7 @@ class _print(Op):
     """Print a line."""
 
     schema = "_print(str s) -> ()"
+    kept = "effect"
     promote, method, pure = "keep", False, False
 
     def run(xp, s):
@@ -39,6 +40,7 @@ class _assert_async(Op):
     """Refuse a tensor of one element that is not true."""
 
     schema = "_assert_async(Tensor self) -> ()"
+    kept = "effect"
     promote, method, pure = "keep", False, False
     nondiff = ("self",)
 
@@ -56,6 +58,7 @@ class _assert_async_msg(Op):
     """Refuse a tensor of one element that is not true, with a message."""
 
     schema = "_assert_async.msg(Tensor self, str assert_msg) -> ()"
+    kept = "effect"
     promote, method, pure = "keep", False, False
     nondiff = ("self",)
 
@@ -73,6 +76,7 @@ class _assert_scalar(Op):
     """Refuse a number that is not true, with a message: numbers are known where tensors are not."""
 
     schema = "_assert_scalar(Scalar self, str assert_msg) -> ()"
+    kept = "effect"
     promote, method, pure = "keep", False, False
 
     def run(xp, self, assert_msg):

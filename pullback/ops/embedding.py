@@ -178,6 +178,7 @@ class _embedding_bag(Op):
               " bool scale_grad_by_freq=False, int mode=0, bool sparse=False,"
               " Tensor? per_sample_weights=None, bool include_last_offset=False,"
               " int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)")
+    core = True
     promote = "keep"
     grad = {
         "weight": ("_embedding_bag_backward(grad, indices, offsets, result1, result2, result3,"

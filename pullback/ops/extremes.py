@@ -24,6 +24,7 @@ def _extreme(name: str, xp, self, dim, keepdim):
 class amax(Reduction):
     """Largest elements over some dims; ties share the gradient."""
     schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
+    core = True
     run = lambda xp, self, dim, keepdim: _extreme("amax", xp, self, dim, keepdim)
     grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
     push = "extreme_push(self_p, self_t, result, dim, keepdim)"
@@ -40,6 +41,7 @@ class amax(Reduction):
 class amin(Reduction):
     """Smallest elements over some dims; ties share the gradient."""
     schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
+    core = True
     run = lambda xp, self, dim, keepdim: _extreme("amin", xp, self, dim, keepdim)
     grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
     push = "extreme_push(self_p, self_t, result, dim, keepdim)"
@@ -113,6 +115,7 @@ def _along(self, dim, keepdim):
 class max_other(Composite):
     """The larger of two elements."""
     schema = "max.other(Tensor self, Tensor other) -> Tensor"
+    tags = ("pointwise",)
 
     def compose(self, other):
         return ops.maximum(self, other)
@@ -158,6 +161,7 @@ class _Places(Reduction):
 class max_dim(_Places):
     """Largest elements along a dim, and where they are."""
     schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    core = True
     run = lambda xp, self, dim, keepdim: _extreme_along("max", xp, self, dim, keepdim)
 
 
@@ -177,6 +181,7 @@ class max_default(_OfAll):
 class min_other(Composite):
     """The smaller of two elements."""
     schema = "min.other(Tensor self, Tensor other) -> Tensor"
+    tags = ("pointwise",)
 
     def compose(self, other):
         return ops.minimum(self, other)
@@ -188,6 +193,7 @@ class min_other(Composite):
 class min_dim(_Places):
     """Smallest elements along a dim, and where they are."""
     schema = "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    core = True
     run = lambda xp, self, dim, keepdim: _extreme_along("min", xp, self, dim, keepdim)
 
 
@@ -234,6 +240,7 @@ class _Argument(Reduction):
 class argmax(_Argument):
     """Where the largest element is, along a dim or in the flattened tensor."""
     schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+    core = True
     run = lambda xp, self, dim, keepdim: _argument("argmax", xp, self, dim, keepdim)
 
     def batch(n, batched, self, dim, keepdim):
@@ -244,6 +251,7 @@ class argmax(_Argument):
 class argmin(_Argument):
     """Where the smallest element is, along a dim or in the flattened tensor."""
     schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+    core = True
     run = lambda xp, self, dim, keepdim: _argument("argmin", xp, self, dim, keepdim)
 
     def batch(n, batched, self, dim, keepdim):
@@ -274,6 +282,8 @@ def shared(flat, value):
 class median_default(_OfAll):
     """Lower median of all elements; NaN if there is one."""
     schema = "median(Tensor self) -> Tensor"
+    kept = "order"
+    tags = ()
 
     def run(xp, self):
         refuse("median_cpu", self, "bc")
@@ -292,6 +302,8 @@ class median_dim(_Places):
     """Lower medians along a dim, and where they are."""
     schema = ("median.dim(Tensor self, int dim, bool keepdim=False)"
               " -> (Tensor values, Tensor indices)")
+    kept = "order"
+    tags = ()
 
     def run(xp, self, dim, keepdim):
         refuse("median_cpu", self, "bc")

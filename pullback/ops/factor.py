@@ -73,6 +73,7 @@ class linalg_lu_factor_ex(Matrices):
 
     schema = ("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False)"
               " -> (Tensor LU, Tensor pivots, Tensor info)")
+    kept = "matrix"
     grad = {"A": "lu_factor_grad(grad, LU, pivots, pivot)"}
     push = {"LU": "lu_factor_push(A_t, LU, pivots, pivot)"}
     diff_outputs = (True, False, False)
@@ -155,6 +156,7 @@ class linalg_lu(Matrices):
     """A = P L U with a permutation matrix P, L with ones on its diagonal, U upper triangular."""
 
     schema = "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)"
+    kept = "matrix"
     grad = {"A": "lu_grad(grad_L, grad_U, P if pivot else None, L, U)"}
     push = {"L, U": "lu_push(A_t, P if pivot else None, L, U)"}
     diff_outputs = (False, True, True)
@@ -196,6 +198,7 @@ class lu_unpack(Op):
 
     schema = ("lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True,"
               " bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)")
+    kept = "matrix"
     promote = "keep"
     grad = {"LU_data": "pack_lu(grad_L, grad_U, LU_data.shape) if unpack_data else None"}
     push = {"L, U": "unpack_lu(LU_data_t, unpack_data)"}
@@ -251,6 +254,7 @@ class linalg_ldl_factor_ex(Matrices):
     # asking for it is refused.
     schema = ("linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False)"
               " -> (Tensor LD, Tensor pivots, Tensor info)")
+    kept = "matrix"
     batch = stacked()
 
     def run(xp, self, hermitian, check_errors):
@@ -279,6 +283,7 @@ class linalg_ldl_factor(Matrices):
 
     schema = ("linalg_ldl_factor(Tensor self, *, bool hermitian=False)"
               " -> (Tensor LD, Tensor pivots)")
+    kept = "matrix"
 
     batch = stacked()
 
@@ -306,6 +311,7 @@ class linalg_ldl_solve(Matrices):
 
     schema = ("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False)"
               " -> Tensor")
+    kept = "matrix"
     grad = {"B": ("linalg_ldl_solve(LD, pivots, grad, hermitian=True) if hermitian else"
                   " linalg_ldl_solve(LD, pivots, grad.conj()).conj()")}
     linear = ("B",)
@@ -353,6 +359,7 @@ class linalg_qr(Matrices):
     """A = Q R with orthonormal columns of Q and an upper triangular R."""
 
     schema = "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)"
+    kept = "matrix"
     grad = {"A": "qr_grad(grad_Q, grad_R, Q, R, mode, A.shape)"}
     push = {"Q, R": "qr_push(A_t, Q, R, mode)"}
     batch = stacked()
@@ -402,6 +409,7 @@ class geqrf(Op):
 
     # `linalg_qr` has a derivative; that of the packed form is refused, as in PyTorch
     schema = "geqrf(Tensor self) -> (Tensor a, Tensor tau)"
+    kept = "matrix"
     out = ("castable",)
     promote = "keep"
     batch = stacked()
@@ -538,6 +546,7 @@ class _linalg_svd(Op):
 
     schema = ("_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *,"
               " str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
+    kept = "matrix"
     promote = "keep"
     grad = {"A": "svd_grad(grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices, compute_uv, A)"}
     push = {"U, S, Vh": "svd_push(A_t, U, S, Vh, full_matrices, compute_uv, A_p)"}
@@ -671,6 +680,7 @@ class _linalg_eigh(Op):
 
     schema = ("_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True)"
               " -> (Tensor eigenvalues, Tensor eigenvectors)")
+    kept = "matrix"
     promote = "keep"
     grad = {"A": ("eigh_grad(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors,"
                   " compute_v, A, UPLO)")}
@@ -772,6 +782,7 @@ class linalg_eig(Matrices):
     """Eigenvalues and eigenvectors, of unit length, of a general matrix."""
 
     schema = "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)"
+    kept = "matrix"
     out = ("castable",)
     grad = {"self": "eig_grad(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors)"}
     push = {"eigenvalues, eigenvectors": "eig_push(self_t, eigenvalues, eigenvectors)"}
@@ -799,6 +810,7 @@ class linalg_eigvals(Matrices):
     """Eigenvalues of a general matrix; the vectors are computed only for derivatives."""
 
     schema = "linalg_eigvals(Tensor self) -> Tensor"
+    kept = "matrix"
     out = ("castable",)
     grad = {"self": "eigvals_grad(grad, self)"}
     push = "eigvals_push(self_t, self_p)"

@@ -112,6 +112,8 @@ class hash_tensor(Reduction):
     """Exclusive or of the bits of all elements, as 64-bit integers or floats."""
     schema = ("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0)"
               " -> Tensor")
+    kept = "bits"
+    tags = ()
     promote = "keep"
     diff_outputs = (False,)
     dtype = dt.uint64
@@ -296,6 +298,7 @@ class native_norm_ScalarOpt_dim_dtype(Composite):
 class detach_copy(Composite):
     """A copy without history."""
     schema = "detach_copy(Tensor self) -> Tensor"
+    tags = ("view_copy",)
     method = False
     complex = True
     unchecked = ("pullback", "pushforward", "second_order")
@@ -388,6 +391,7 @@ def _range(xp, start, end, step, dtype):
 class range_step(Creation):
     """The numbers from `start` up to and including `end`, by steps."""
     schema = f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor"
+    kept = "create"
     dtype = given(3)
 
     def shape(start, end, step, dtype, layout, device, pin_memory):

@@ -42,6 +42,7 @@ class fft_c2c(Op):
     """Discrete Fourier transform of a complex signal over some dims."""
 
     schema = "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor"
+    kept = "kernel"
     promote = "keep"
     grad = {"self": "_fft_c2c(grad, dim, normalization, not forward)"}
     linear = ("self",)
@@ -87,6 +88,7 @@ class fft_r2c(Op):
     """Discrete Fourier transform of a real signal; one-sided: half of the last dim's bins."""
 
     schema = "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor"
+    core = True
     promote = "keep"
     grad = {"self": "fft_r2c_pullback(grad, dim, normalization, onesided, self.shape[dim[-1]])"}
     linear = ("self",)
@@ -128,6 +130,7 @@ class fft_c2r(Op):
     """Inverse transform of a one-sided spectrum to a real signal of a given size."""
 
     schema = "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor"
+    core = True
     promote = "keep"
     grad = {"self": "fft_c2r_pullback(grad, dim, normalization, self.shape[dim[-1]])"}
     linear = ("self",)

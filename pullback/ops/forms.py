@@ -15,15 +15,15 @@ from ..formulas.reduce import cumprod_pullback
 from ..table.packets import ops
 
 
-def form(schema: str, text: str, sample, unchecked: tuple = ()):
-    """Decorator: the entry of a composite that has no public function, with a call as sample."""
+def form(schema: str, text: str, sample, unchecked: tuple = (), **more):
+    """Decorator: the entry of a composite that has no public function, with a call as sample, and further attributes."""
 
     def entry(compose):
         name = schema[: schema.index("(")]
         body = {"__doc__": text, "__module__": __name__, "schema": schema,
                 "compose": staticmethod(compose), "method": False, "function": False,
                 "unchecked": unchecked,
-                "samples": sample and staticmethod(lambda s: iter([sample(s)]))}
+                "samples": sample and staticmethod(lambda s: iter([sample(s)])), **more}
         return type(name.replace(".", "_"), (Composite,), body)
 
     return entry
@@ -164,7 +164,7 @@ def data(self):
 
 
 @form("item(Tensor self) -> Scalar", "The only element as a Python number.",
-      lambda s: s(s.real()))
+      lambda s: s(s.real()), tags=("data_dependent_output",))
 def item(self):
     return self.item()
 

@@ -121,6 +121,7 @@ class _scaled_dot_product_flash_attention_for_cpu(Op):
     schema = ("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value,"
               " float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None,"
               " float? scale=None) -> (Tensor output, Tensor logsumexp)")
+    tags = ("nondeterministic_seeded",)
     method = False
     function = False
     lies, arranges = "self", True
@@ -310,6 +311,7 @@ def _fused(name: str, doc: str, schema: str, compose, samples) -> None:
         "__doc__": doc,
         "__module__": __name__,
         "schema": f"{name}{schema}",
+        "tags": ("nondeterministic_seeded",),
         "compose": compose,
         "samples": samples,
         "method": False,

@@ -45,6 +45,7 @@ class index_select(Op):
     """The indices of one dim that a vector lists."""
 
     schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor"
+    core = True
     promote = "keep"
     complex = True
     linear = ("self",)
@@ -418,6 +419,7 @@ class gather(Op):
     """One element along a dim for each entry of an index."""
 
     schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"
+    core = True
     promote = "keep"
     complex = True
     linear = ("self",)
@@ -473,6 +475,7 @@ class scatter_src(_Rewritten):
     """A copy of `self` with one element of src written for each entry of an index."""
 
     schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
+    core = True
     linear = ("self", "src")
     grad = {
         "self": "scatter_zero(grad, dim, index)",
@@ -500,6 +503,7 @@ class scatter_value(_Rewritten):
     """A copy of `self` with a number written for each entry of an index."""
 
     schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
+    core = True
     grad = {"self": "scatter_zero(grad, dim, index)"}
     push = "scatter_zero(self_t, dim, index)"
 
@@ -524,6 +528,7 @@ class scatter_add(Op):
     """A copy of `self` with one element of src added for each entry of an index."""
 
     schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
+    core = True
     complex = True
     inplace = True
     linear = ("self", "src")
@@ -560,6 +565,7 @@ class scatter_reduce_two(Op):
         "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "
         "bool include_self=True) -> Tensor"
     )
+    core = True
     inplace = True
     nondiff = ("index",)
     cost = "reduce"

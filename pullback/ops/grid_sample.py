@@ -233,6 +233,7 @@ class grid_sampler_2d(GridSampler):
     dims = 2
     schema = ("grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode,"
               " int padding_mode, bool align_corners) -> Tensor")
+    core = True
     grad = {"input, grid": ("grid_sampler_2d_backward(grad, input, grid, interpolation_mode,"
                             " padding_mode, align_corners, list(grad_input_mask))"
                             " if grad is not None else (None, None)")}
@@ -247,6 +248,7 @@ class grid_sampler_2d_backward(GridSamplerBackward):
     schema = ("grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid,"
               " int interpolation_mode, int padding_mode, bool align_corners,"
               " bool[2] output_mask) -> (Tensor, Tensor)")
+    kept = "window"
     grad = {"grad_output, input, grid": (
         "grid_sampler_double_backward(grads, grad_output, input, grid, interpolation_mode,"
         " padding_mode, align_corners, grad_input_mask, grid_sampler_2d,"
@@ -263,6 +265,7 @@ class grid_sampler_3d(GridSampler):
     dims = 3
     schema = ("grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode,"
               " int padding_mode, bool align_corners) -> Tensor")
+    kept = "window"
     grad = {"input, grid": ("grid_sampler_3d_backward(grad, input, grid, interpolation_mode,"
                             " padding_mode, align_corners, list(grad_input_mask))"
                             " if grad is not None else (None, None)")}
@@ -277,6 +280,7 @@ class grid_sampler_3d_backward(GridSamplerBackward):
     schema = ("grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid,"
               " int interpolation_mode, int padding_mode, bool align_corners,"
               " bool[2] output_mask) -> (Tensor, Tensor)")
+    kept = "window"
     grad = {"grad_output, input, grid": (
         "grid_sampler_double_backward(grads, grad_output, input, grid, interpolation_mode,"
         " padding_mode, align_corners, grad_input_mask, grid_sampler_3d,"

@@ -57,6 +57,7 @@ class native_group_norm(Op):
 
     schema = ("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C,"
               " SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
+    core = True
     alike = ("input",)
     wide = ("weight", "bias")
     lies = "channels"
@@ -168,6 +169,7 @@ class native_group_norm_backward(Op):
     schema = ("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd,"
               " Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    core = "apart"
     alike = ("grad_out", "input")
     wide = ("mean", "rstd", "weight")
     lies = "channels"

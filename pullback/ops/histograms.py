@@ -226,6 +226,7 @@ class histogram_bin_ct(Op):
     """Counts, or sums of weights, of elements in even intervals, and the edges of these."""
     schema = ("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None,"
               " Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)")
+    kept = "values"
     promote = "keep"
     cost = "reduce"
     batch = one_by_one()
@@ -249,6 +250,7 @@ class histogram_bins_tensor(Op):
     """Counts, or sums of weights, of elements between given edges."""
     schema = ("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None,"
               " bool density=False) -> (Tensor hist, Tensor bin_edges)")
+    kept = "values"
     promote = "keep"
     cost = "reduce"
     batch = one_by_one()
@@ -275,6 +277,7 @@ class _histogramdd_bin_edges(Op):
     """Edges of an even grid around points."""
     schema = ("_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None,"
               " Tensor? weight=None, bool density=False) -> Tensor[]")
+    kept = "values"
     promote = "keep"
     cost = "reduce"
     batch = one_by_one()
@@ -301,6 +304,7 @@ class _histogramdd_from_bin_cts(Op):
     """Counts, or sums of weights, of points in the cells of an even grid."""
     schema = ("_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None,"
               " Tensor? weight=None, bool density=False) -> Tensor")
+    kept = "values"
     promote = "keep"
     cost = "reduce"
     batch = one_by_one()
@@ -326,6 +330,7 @@ class _histogramdd_from_bin_tensors(Op):
     """Counts, or sums of weights, of points in the cells of a grid."""
     schema = ("_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None,"
               " bool density=False) -> Tensor")
+    kept = "values"
     promote = "keep"
     cost = "reduce"
     batch = one_by_one()

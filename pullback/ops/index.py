@@ -279,6 +279,8 @@ class index_Tensor(Op):
     """The elements at the given index tensors, one per dim; masks stand for where they are true."""
 
     schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"
+    tags = ("dynamic_output_shape",)
+    core = True
     promote = "keep"
     method = False
     function = False
@@ -354,6 +356,7 @@ class index_put(Op):
     schema = (
         "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"
     )
+    core = True
     lies = "self"
     complex = True
     inplace = True
@@ -601,6 +604,7 @@ class put(Op):
     """A copy of `self` with elements written, or added, by their flattened position."""
 
     schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor"
+    kept = "kernel"
     lies = "self"
     complex = True
     inplace = True

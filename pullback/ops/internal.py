@@ -76,6 +76,8 @@ class _neg_view(Pointwise):
     """Each element with the other sign."""
 
     schema = "_neg_view(Tensor(a) self) -> Tensor(a)"  # a copy here in spite of the alias marks
+    kept = "view"
+    tags = ()
     run = "xp.negative(self)"
     grad = {"self": "grad.neg()"}
     push = "self_t.neg()"
@@ -104,12 +106,13 @@ _identity("lift", "", "The tensor itself: a tensor from outside, handed to the t
 _identity("lift_fresh", "(a)", "The tensor itself, which nobody else holds yet.")
 
 
-def _copy(name: str, operator: str, doc: str) -> None:
+def _copy(name: str, operator: str, doc: str, tags: tuple = ("view_copy",)) -> None:
     """An operator that is another one, or a copy, under a name of its own."""
     body = {
         "__doc__": doc,
         "__module__": __name__,
         "schema": f"{name}(Tensor self) -> Tensor",
+        "tags": tags,
         "compose": lambda self: getattr(ops, operator)(self),
         "samples": points(),
         "complex": True,
@@ -119,7 +122,7 @@ def _copy(name: str, operator: str, doc: str) -> None:
 
 
 _copy("lift_fresh_copy", "clone", "A copy of a tensor from outside.")
-_copy("_lazy_clone", "clone", "A copy in memory of its own; it is made at once.")
+_copy("_lazy_clone", "clone", "A copy in memory of its own; it is made at once.", ())
 _copy("_conj_copy", "_conj_physical", "A copy of what `_conj` shows.")
 _copy("_neg_view_copy", "neg", "A copy of what `_neg_view` shows.")
 
@@ -244,7 +247,7 @@ _truth("_is_any_true", "any", "Is any element true?")
 # Facts of a tensor as operators: Python numbers
 
 
-def _fact(schema: str, doc: str, compose) -> None:
+def _fact(schema: str, doc: str, compose, core: bool | str = False) -> None:
     def samples(s):
         rows = memory_format.known["contiguous_format"]
         more = [-1] if "int dim" in schema else [rows] if "Format" in schema else []
@@ -254,6 +257,7 @@ def _fact(schema: str, doc: str, compose) -> None:
         "__doc__": doc,
         "__module__": __name__,
         "schema": schema,
+        "core": core,
         "compose": compose,
         "samples": samples,
         "complex": True,
@@ -264,10 +268,10 @@ def _fact(schema: str, doc: str, compose) -> None:
 
 
 _fact("sym_size.int(Tensor self, int dim) -> SymInt", "The size of one dim.",
-      lambda self, dim: self.shape[wrap_dim(dim, self.ndim)])
+      lambda self, dim: self.shape[wrap_dim(dim, self.ndim)], "apart")
 _fact("sym_size(Tensor self) -> SymInt[]", "The sizes of all dims.", lambda self: list(self.shape))
 _fact("sym_stride.int(Tensor self, int dim) -> SymInt", "The stride of one dim, in elements.",
-      lambda self, dim: self.stride()[wrap_dim(dim, self.ndim)])
+      lambda self, dim: self.stride()[wrap_dim(dim, self.ndim)], "apart")
 _fact("sym_stride(Tensor self) -> SymInt[]", "The strides of all dims, in elements.",
       lambda self: list(self.stride()))
 _fact("dim(Tensor self) -> int", "The number of dims.", lambda self: self.ndim)
@@ -276,16 +280,19 @@ _fact("is_contiguous(Tensor self) -> bool", "Are elements in row-major order wit
 _fact("is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
       "Do elements lie in memory as a format says?",
       lambda self, memory_format: self.is_contiguous(memory_format=memory_format))
-_fact("sym_numel(Tensor self) -> SymInt", "The number of elements.", lambda self: self.numel())
+_fact("sym_numel(Tensor self) -> SymInt", "The number of elements.", lambda self: self.numel(),
+      True)
 _fact("sym_storage_offset(Tensor self) -> SymInt",
       "Where the first element lies in the memory, in elements.",
-      lambda self: self.storage_offset())
+      lambda self: self.storage_offset(), True)
 
 
 class _local_scalar_dense(Composite):
     """The only element as a Python number."""
 
     schema = "_local_scalar_dense(Tensor self) -> Scalar"
+    tags = ("data_dependent_output",)
+    core = True
     complex = True
     method = False
     function = False
@@ -307,6 +314,8 @@ class resize_(Composite):
 
     schema = ("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None)"
               " -> Tensor(a!)")
+    tags = ("inplace_view",)
+    core = True
     function = False
 
     def compose(self, size, memory_format):

@@ -56,6 +56,7 @@ class cat(Op):
     """Tensors joined along a dim."""
 
     schema = "cat(Tensor[] tensors, int dim=0) -> Tensor"
+    core = True
     lies, arranges = "channels", True
     method = False
     promote = "keep"
@@ -283,6 +284,7 @@ class cartesian_prod(Composite):
     """All combinations of the elements of vectors, as rows."""
 
     schema = "cartesian_prod(Tensor[] tensors) -> Tensor"
+    tags = ("maybe_aliasing_or_mutating",)
     method = False
 
     def compose(tensors):

@@ -65,6 +65,7 @@ class linalg_pinv_atol_rtol_tensor(Matrices):
 
     schema = ("linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None,"
               " bool hermitian=False) -> Tensor")
+    kept = "matrix"
     out = ("castable",)
     grad = {"self": "pinv_grad(grad, result, self)"}
     push = "pinv_push(self_t, result, self_p)"
@@ -280,6 +281,8 @@ class linalg_lstsq(Matrices):
 
     schema = ("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> "
               "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")
+    kept = "matrix"
+    tags = ("dynamic_output_shape",)
     out = ("castable",)
     grad = {"self, b": ("lstsq_grads(grads[0], grads[1], self, b, solution, rcond,"
                         " grad_input_mask)")}

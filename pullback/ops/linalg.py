@@ -67,6 +67,7 @@ class linalg_cholesky_ex(Matrices):
 
     schema = ("linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False)"
               " -> (Tensor L, Tensor info)")
+    kept = "matrix"
     grad = {"self": "cholesky_grad(grad, L, upper)"}
     push = {"L": "cholesky_push(self_t, L, upper)"}
     diff_outputs = (True, False)
@@ -135,6 +136,7 @@ class linalg_solve_triangular(Matrices):
 
     schema = ("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True,"
               " bool unitriangular=False) -> Tensor")
+    kept = "matrix"
     grad = {"self, B": ("solve_triangular_grads(grad, self, result, upper, left, unitriangular,"
                         " grad_input_mask)")}
     push = "solve_triangular_push(self_p, self_t, B_t, result, upper, left, unitriangular)"
@@ -167,6 +169,7 @@ class cholesky_solve(Op):
     """Solution of a system whose matrix is given by its Cholesky factor."""
 
     schema = "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor"
+    kept = "matrix"
     out = ("castable",)
     structure = {"input2": triangular}
     promote = "keep"

@@ -57,6 +57,7 @@ class _Truth(Reduction):
 class any_default(_Truth):
     """Whether any element is nonzero."""
     schema = "any(Tensor self) -> Tensor"
+    core = True
     run = lambda xp, self: _truth(xp, "any", self, None, False)
     shape = "()"
     dtype = _truth_dtype
@@ -69,6 +70,7 @@ class any_default(_Truth):
 class any_dim(_Truth):
     """Whether any element along a dim is nonzero."""
     schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+    core = True
     run = lambda xp, self, dim, keepdim: _truth(xp, "any", self, dim, keepdim)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
     dtype = lambda self, dim, keepdim: _truth_dtype(self)
@@ -79,6 +81,7 @@ class any_dim(_Truth):
 class any_dims(_Truth):
     """Whether any element over some dims is nonzero; an empty list reduces nothing."""
     schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+    core = True
     run = lambda xp, self, dim, keepdim: _truth(
         xp, "any", self, dim, keepdim, empty_is_all=False)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)

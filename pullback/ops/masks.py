@@ -28,6 +28,7 @@ class masked_fill_Tensor(Pointwise):
     """`self` with a 0-d tensor where a mask is true."""
 
     schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor"
+    tags = ()
     number = 1
     promote = "same"
     complex = True
@@ -98,6 +99,8 @@ class masked_select(Op):
     """The elements where a mask is true, in a vector."""
 
     schema = "masked_select(Tensor self, Tensor mask) -> Tensor"
+    kept = "values"
+    tags = ("dynamic_output_shape",)
     promote = "keep"
     complex = True
     linear = ("self",)
@@ -137,6 +140,7 @@ class masked_scatter(Op):
     """`self` with consecutive elements of a source where a mask is true."""
 
     schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor"
+    core = True
     promote = "keep"
     complex = True
     inplace = True
@@ -189,6 +193,7 @@ class masked_scatter_backward(Op):
     """The masked elements of a gradient, compacted and filled up with zeros."""
 
     schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor"
+    kept = "kernel"
     promote = "keep"
     method = False
     function = False
@@ -231,6 +236,8 @@ class nonzero(Op):
     """Coordinates of the nonzero elements, one row each."""
 
     schema = "nonzero(Tensor self) -> Tensor"
+    tags = ("dynamic_output_shape",)
+    core = True
     complex = True
     nondiff = ("self",)
     cost = "reduce"
@@ -289,6 +296,7 @@ class nonzero_static(Op):
     """The first rows of `nonzero`, filled up to a given number."""
 
     schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor"
+    kept = "values"
     complex = True
     nondiff = ("self",)
     cost = "reduce"
@@ -311,6 +319,7 @@ class argwhere(Composite):
     """Another name of `nonzero`."""
 
     schema = "argwhere(Tensor self) -> Tensor"
+    tags = ("dynamic_output_shape",)
 
     def compose(self):
         return ops.nonzero(self)

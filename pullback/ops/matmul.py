@@ -176,6 +176,7 @@ class mm(Op):
     """Matrix times matrix."""
 
     schema = "mm(Tensor self, Tensor mat2) -> Tensor"
+    core = True
     promote = "keep"
     multilinear = ("self", "mat2")
     grad = {
@@ -209,6 +210,7 @@ class bmm(Op):
     """Matrix products of two stacks of matrices."""
 
     schema = "bmm(Tensor self, Tensor mat2) -> Tensor"
+    core = True
     promote = "keep"
     multilinear = ("self", "mat2")
     grad = {
@@ -344,6 +346,7 @@ class addmm(Op):
 
     schema = ("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    core = True
     promote = "keep"
     grad = {
         "self": "scale_by(grad, beta)",

@@ -20,6 +20,7 @@ from .pointwise import refuse
 class atan2(Pointwise):
     """Angle of the point with ordinate `self` and abscissa `other`."""
     schema = "atan2(Tensor self, Tensor other) -> Tensor"
+    core = "out"
     promote = "float"
     ufunc = "arctan2"
     c = "atan2({self}, {other})"

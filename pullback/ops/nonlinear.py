@@ -19,6 +19,7 @@ from .pointwise import Backward, backward_points, points, refuse
 class sigmoid(Pointwise):
     """1 / (1 + exp(-x)) of each element."""
     schema = "sigmoid(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.reciprocal(xp.exp(-self) + 1)"
     grad = {"self": "sigmoid_backward(grad, result)"}
@@ -97,6 +98,7 @@ class logit_backward(Backward):
 class relu(Pointwise):
     """Each element, or 0 where it is negative."""
     schema = "relu(Tensor self) -> Tensor"
+    core = True
     grad = {"self": "threshold_backward(grad, result, 0)"}
     c = "where({self} <= 0, 0, {self})"
     namespace = "nn.functional"
@@ -112,6 +114,7 @@ class relu(Pointwise):
 class relu6(Composite):
     """Each element clamped to [0, 6]."""
     schema = "relu6(Tensor self) -> Tensor"
+    tags = ("pointwise",)
     method = False
     function = False
     inplace = True
@@ -171,6 +174,7 @@ class threshold_backward(Backward):
 class leaky_relu(Pointwise):
     """Each element, times `negative_slope` where it is not positive."""
     schema = "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor"
+    core = True
     grad = {"self": "leaky_relu_backward(grad, self, negative_slope, False)"}
     c = "where({self} > 0, {self}, {self} * {negative_slope})"
     method = False
@@ -195,6 +199,7 @@ class leaky_relu_backward(Backward):
     """Gradient of leaky_relu from its input (or output, which has the same sign)."""
     schema = ("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, "
               "bool self_is_result) -> Tensor")
+    tags = ()
     run = "xp.where(self > 0, grad_output, grad_output * negative_slope)"
     grad = {"grad_output": "leaky_relu_backward(grad, self, negative_slope, self_is_result)"}
     constant = ("self",)
@@ -208,6 +213,7 @@ class leaky_relu_backward(Backward):
 class elu(Pointwise):
     """x where positive, else alpha (exp(x) - 1); both scaled."""
     schema = "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"
+    core = True
     grad = {"self": "elu_backward(grad, alpha, scale, input_scale, False, self)"}
     c = ("where({self} > 0, {self} * {scale}, "
          "expm1({self} * {input_scale}) * ({alpha} * {scale}))")
@@ -235,6 +241,7 @@ class elu_backward(Backward):
     """Gradient of elu from its input, or from its output if `is_result`."""
     schema = ("elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, "
               "bool is_result, Tensor self_or_result) -> Tensor")
+    tags = ()
     grad = {
         "grad_output": "elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)",
         "self_or_result":
@@ -266,6 +273,7 @@ class elu_backward(Backward):
 class hardtanh(Pointwise):
     """Each element clamped to [min_val, max_val]."""
     schema = "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"
+    core = True
     grad = {"self": "hardtanh_backward(grad, self, min_val, max_val)"}
     c = ("where({self} < {min_val}, {min_val}, "
          "where({self} > {max_val}, {max_val}, {self}))")
@@ -300,6 +308,7 @@ class hardtanh_backward(Backward):
     """The gradient where the value lies strictly between the bounds, else 0."""
     schema = ("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val)"
               " -> Tensor")
+    tags = ()
     run = ("xp.where((self <= min_val) | (self >= max_val), "
            "xp.asarray(0, dtype=grad_output.dtype), grad_output)")
     grad = {"grad_output": "hardtanh_backward(grad, self, min_val, max_val)"}
@@ -318,6 +327,7 @@ _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 class gelu(Pointwise):
     """x times the normal distribution function of x, exact or by a tanh approximation."""
     schema = "gelu(Tensor self, *, str approximate=\"none\") -> Tensor"
+    core = True
     grad = {"self": "gelu_backward(grad, self, approximate=approximate)"}
     method = False
     function = False
@@ -444,6 +454,7 @@ class mish(Pointwise):
 class mish_backward(Backward):
     """Gradient of mish: grad (t + x s (1 - t^2)), t = tanh(softplus(x)), s = sigmoid(x)."""
     schema = "mish_backward(Tensor grad_output, Tensor self) -> Tensor"
+    tags = ()
     grad = {
         "grad_output": "mish_backward(grad, self)",
         "self": "mish_second(grad * grad_output, self)",
@@ -489,6 +500,7 @@ class softplus_backward(Backward):
     """Gradient of softplus: grad sigmoid(beta x), the gradient itself above the threshold."""
     schema = ("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold)"
               " -> Tensor")
+    tags = ()
     grad = {
         "grad_output": "softplus_backward(grad, self, beta, threshold)",
         "self": "softplus_second(grad * grad_output, self, beta, threshold)",
@@ -547,6 +559,7 @@ class log_sigmoid_forward(Op):
 class log_sigmoid_backward(Backward):
     """Gradient of log_sigmoid: grad sigmoid(-x)."""
     schema = "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor"
+    tags = ()
     alike = ("grad_output", "self", "buffer")
     run = "grad_output / (xp.exp(self) + xp.ones_like(buffer))"  # the buffer's value is not needed
     grad = {

@@ -73,6 +73,7 @@ class _softmax(Op):
     """Exponentials divided by their sum along one dim."""
 
     schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+    core = True
     promote = "keep"
     grad = {"self": "_softmax_backward_data(grad, result, dim, self.dtype)"}
     push = "softmax_push(self_t, result, dim)"
@@ -119,6 +120,7 @@ class _log_softmax(Op):
     """Logarithm of the softmax along one dim, without leaving log space."""
 
     schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+    core = True
     promote = "keep"
     grad = {"self": "_log_softmax_backward_data(grad, result, dim, self.dtype)"}
     push = "log_softmax_push(self_t, result, dim)"
@@ -478,6 +480,7 @@ class native_layer_norm(Op):
 
     schema = ("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight,"
               " Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
+    core = True
     alike = ("input",)
     wide = ("weight", "bias")
     promote = "keep"
@@ -579,6 +582,7 @@ class native_layer_norm_backward(Op):
     schema = ("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape,"
               " Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    core = "apart"
     alike = ("grad_out", "input")
     wide = ("mean", "rstd", "weight", "bias")
     promote = "keep"

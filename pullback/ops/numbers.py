@@ -19,6 +19,8 @@ class frexp_Tensor(Op):
     """Each element as m 2^e with 0.5 <= |m| < 1."""
 
     schema = "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)"
+    kept = "bits"
+    tags = ("pointwise",)
     lies = "self"
     grad = {"self": "ldexp(grad, -exponent)"}
     push = {"mantissa": "ldexp(self_t, -exponent)"}
@@ -81,6 +83,7 @@ class nextafter(Pointwise):
     """The number next to each element in the direction of the other."""
 
     schema = "nextafter(Tensor self, Tensor other) -> Tensor"
+    kept = "bits"
     promote = "keep"  # half precision must not be widened: its neighbours are further away
     promotes = ("self", "other")
     dtype = _same_type
@@ -108,6 +111,7 @@ class gcd(Pointwise):
     """Greatest common divisor of two integers."""
 
     schema = "gcd(Tensor self, Tensor other) -> Tensor"
+    kept = "bits"
     nondiff = ("self", "other")
     samples = _integers
 
@@ -163,6 +167,8 @@ class complex_default(Pointwise):
 
     ordered = False
     schema = "complex(Tensor real, Tensor imag) -> Tensor"
+    kept = "view"
+    tags = ()
     promote = "keep"
     dtype = "real.dtype.to_complex()"
     grad = {"real": "grad.real", "imag": "grad.imag"}
@@ -181,6 +187,7 @@ class polar(Pointwise):
 
     ordered = False
     schema = "polar(Tensor abs, Tensor angle) -> Tensor"
+    tags = ()
     out = ("exact",)
     promote = "keep"
     dtype = "abs.dtype.to_complex()"

@@ -49,6 +49,7 @@ class sort(Op):
     schema = (
         "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)"
     )
+    core = True
     lies = "self"
     promote = "keep"
     cost = "reduce"
@@ -190,6 +191,7 @@ class topk(Op):
         "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True)"
         " -> (Tensor values, Tensor indices)"
     )
+    core = True
     promote = "keep"
     cost = "reduce"
     diff_outputs = (True, False)
@@ -236,6 +238,7 @@ class kthvalue(Op):
         "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False)"
         " -> (Tensor values, Tensor indices)"
     )
+    kept = "order"
     promote = "keep"
     out = ("exact", "apart")
     cost = "reduce"
@@ -318,6 +321,8 @@ class unique2(_Unique):
         "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, "
         "bool return_counts=False) -> (Tensor, Tensor, Tensor)"
     )
+    kept = "values"
+    tags = ("dynamic_output_shape",)
 
     def run(xp, self, sorted, return_inverse, return_counts):
         return _unique(xp, self, return_inverse, return_counts)
@@ -337,6 +342,8 @@ class unique_pair(Op):
     """The different values in order, and for each element its place among them."""
 
     schema = "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)"
+    kept = "values"
+    tags = ("dynamic_output_shape",)
     method = False
     promote = "keep"
     diff_outputs = (True, False)
@@ -361,6 +368,8 @@ class unique_dim(_Unique):
         "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, "
         "bool return_counts=False) -> (Tensor, Tensor, Tensor)"
     )
+    kept = "values"
+    tags = ("dynamic_output_shape",)
     function = False
 
     def run(xp, self, dim, sorted, return_inverse, return_counts):
@@ -390,6 +399,8 @@ class unique_dim_consecutive(_Unique):
         "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, "
         "bool return_counts=False) -> (Tensor, Tensor, Tensor)"
     )
+    kept = "values"
+    tags = ("dynamic_output_shape",)
     function = False
 
     def run(xp, self, dim, return_inverse, return_counts):
@@ -442,6 +453,7 @@ class unique_consecutive(Composite):
         "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
         "int? dim=None) -> (Tensor, Tensor, Tensor)"
     )
+    tags = ("dynamic_output_shape",)
     method = False  # the method and the function return only what was asked for
 
     def compose(self, return_inverse, return_counts, dim):
@@ -519,6 +531,7 @@ class searchsorted_Tensor(Op):
         "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, "
         "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor"
     )
+    kept = "order"
     method = False
     nondiff = ("sorted_sequence", "self", "sorter")
     cost = "reduce"
@@ -700,6 +713,8 @@ class bincount(Op):
     """How often each small integer occurs, optionally weighted."""
 
     schema = "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor"
+    kept = "values"
+    tags = ("dynamic_output_shape",)
     promote = "keep"
     nondiff = ("self", "weights")
     cost = "reduce"

@@ -281,6 +281,7 @@ class reflection_pad1d(Padding):
 
     mode, dims = "reflect", 1
     schema = "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor"
+    core = "apart"
     grad = {"self": "reflection_pad1d_backward(grad, self, padding)"}
 
 
@@ -298,6 +299,7 @@ class reflection_pad2d(Padding):
 
     mode, dims = "reflect", 2
     schema = "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor"
+    core = "apart"
     grad = {"self": "reflection_pad2d_backward(grad, self, padding)"}
 
 
@@ -315,6 +317,7 @@ class reflection_pad3d(Padding):
 
     mode, dims = "reflect", 3
     schema = "reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor"
+    core = "apart"
     grad = {"self": "reflection_pad3d_backward(grad, self, padding)"}
 
 
@@ -349,6 +352,7 @@ class replication_pad2d(Padding):
 
     mode, dims = "replicate", 2
     schema = "replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor"
+    core = "apart"
     grad = {"self": "replication_pad2d_backward(grad, self, padding)"}
 
 
@@ -366,6 +370,7 @@ class replication_pad3d(Padding):
 
     mode, dims = "replicate", 3
     schema = "replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor"
+    core = "apart"
     grad = {"self": "replication_pad3d_backward(grad, self, padding)"}
 
 

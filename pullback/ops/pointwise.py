@@ -62,6 +62,7 @@ def backward_points(*rest, low: float = -2.0, high: float = 2.0):
 class neg(Pointwise):
     """Each element with its sign changed."""
     schema = "neg(Tensor self) -> Tensor"
+    core = True
     ufunc = "negative"
     grad = {"self": "-grad"}
     c = "-{self}"
@@ -80,6 +81,7 @@ class neg(Pointwise):
 class positive(Composite):
     """The tensor itself; refuses bool."""
     schema = "positive(Tensor(a) self) -> Tensor(a)"
+    tags = ("pointwise",)
     samples = points()
 
     def compose(self):
@@ -91,6 +93,7 @@ class positive(Composite):
 class reciprocal(Pointwise):
     """One divided by each element."""
     schema = "reciprocal(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.reciprocal(self)"
     grad = {"self": "-grad * (result * result).conj()"}
@@ -102,6 +105,7 @@ class reciprocal(Pointwise):
 class sqrt(Pointwise):
     """Square root of each element."""
     schema = "sqrt(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.sqrt(self)"
     grad = {"self": "grad / (2 * result.conj())"}
@@ -113,6 +117,7 @@ class sqrt(Pointwise):
 class rsqrt(Pointwise):
     """One divided by the square root of each element."""
     schema = "rsqrt(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.reciprocal(xp.sqrt(self))"
     grad = {"self": "-0.5 * grad * result.pow(3).conj()"}
@@ -124,6 +129,7 @@ class rsqrt(Pointwise):
 class square(Composite):
     """Each element times itself."""
     schema = "square(Tensor self) -> Tensor"
+    tags = ("pointwise",)
     inplace = True
     complex = True
     samples = points()
@@ -135,6 +141,7 @@ class square(Composite):
 class abs_default(Pointwise):
     """Absolute value of each element; modulus of a complex one."""
     schema = "abs(Tensor self) -> Tensor"
+    core = True
     promote = "real"
     grad = {"self": "grad * self.sgn()"}
     push = "(self_t.conj() * self_p.sgn()).real"
@@ -151,6 +158,7 @@ class abs_default(Pointwise):
 class sign(Pointwise):
     """-1, 0 or 1 by the sign of each element; NaN gives 0."""
     schema = "sign(Tensor self) -> Tensor"
+    core = True
     constant = ("self",)
     c = "where({self} > 0, 1, where({self} < 0, -1, 0))"
     samples = points()
@@ -196,6 +204,7 @@ class sgn(Pointwise):
 class exp(Pointwise):
     """e to the power of each element."""
     schema = "exp(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.exp(self)"
     grad = {"self": "grad * result.conj()"}
@@ -226,6 +235,7 @@ class exp2(Pointwise):
 class expm1(Pointwise):
     """exp(x) - 1 of each element, exact near zero."""
     schema = "expm1(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.expm1(self)"
     grad = {"self": "grad * (result + 1).conj()"}
@@ -238,6 +248,7 @@ class expm1(Pointwise):
 class log(Pointwise):
     """Natural logarithm of each element."""
     schema = "log(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.log(self)"
     grad = {"self": "grad / self.conj()"}
@@ -249,6 +260,7 @@ class log(Pointwise):
 class log2(Pointwise):
     """Logarithm to base 2 of each element."""
     schema = "log2(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.log2(self)"
     grad = {"self": "grad / (self.conj() * math.log(2))"}
@@ -260,6 +272,7 @@ class log2(Pointwise):
 class log10(Pointwise):
     """Logarithm to base 10 of each element."""
     schema = "log10(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.log10(self)"
     grad = {"self": "grad / (self.conj() * math.log(10))"}
@@ -271,6 +284,7 @@ class log10(Pointwise):
 class log1p(Pointwise):
     """log(1 + x) of each element, exact near zero."""
     schema = "log1p(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.log1p(self)"
     grad = {"self": "grad / (self + 1).conj()"}
@@ -287,6 +301,7 @@ class log1p(Pointwise):
 class sin(Pointwise):
     """Sine of each element."""
     schema = "sin(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.sin(self)"
     grad = {"self": "grad * self.cos().conj()"}
@@ -298,6 +313,7 @@ class sin(Pointwise):
 class cos(Pointwise):
     """Cosine of each element."""
     schema = "cos(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.cos(self)"
     grad = {"self": "grad * -self.sin().conj()"}
@@ -309,6 +325,7 @@ class cos(Pointwise):
 class tan(Pointwise):
     """Tangent of each element."""
     schema = "tan(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.tan(self)"
     grad = {"self": "grad * (1 + result * result).conj()"}
@@ -320,6 +337,7 @@ class tan(Pointwise):
 class asin(Pointwise):
     """Angle whose sine is the element."""
     schema = "asin(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.arcsin(self)"
     c = "asin({self})"
@@ -332,6 +350,7 @@ class asin(Pointwise):
 class acos(Pointwise):
     """Angle whose cosine is the element."""
     schema = "acos(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.arccos(self)"
     c = "acos({self})"
@@ -344,6 +363,7 @@ class acos(Pointwise):
 class atan(Pointwise):
     """Angle whose tangent is the element."""
     schema = "atan(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.arctan(self)"
     c = "atan({self})"
@@ -356,6 +376,7 @@ class atan(Pointwise):
 class sinh(Pointwise):
     """Hyperbolic sine of each element."""
     schema = "sinh(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.sinh(self)"
     c = "sinh({self})"
@@ -367,6 +388,7 @@ class sinh(Pointwise):
 class cosh(Pointwise):
     """Hyperbolic cosine of each element."""
     schema = "cosh(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.cosh(self)"
     c = "cosh({self})"
@@ -378,6 +400,7 @@ class cosh(Pointwise):
 class tanh(Pointwise):
     """Hyperbolic tangent of each element."""
     schema = "tanh(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.tanh(self)"
     grad = {"self": "tanh_backward(grad, result)"}
@@ -411,6 +434,7 @@ class tanh_backward(Pointwise):
 class asinh(Pointwise):
     """Number whose hyperbolic sine is the element."""
     schema = "asinh(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.arcsinh(self)"
     c = "asinh({self})"
@@ -423,6 +447,7 @@ class asinh(Pointwise):
 class acosh(Pointwise):
     """Number whose hyperbolic cosine is the element."""
     schema = "acosh(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.arccosh(self)"
     c = "acosh({self})"
@@ -435,6 +460,7 @@ class acosh(Pointwise):
 class atanh(Pointwise):
     """Number whose hyperbolic tangent is the element."""
     schema = "atanh(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     run = "xp.arctanh(self)"
     c = "atanh({self})"
@@ -477,6 +503,7 @@ class rad2deg(Pointwise):
 class erf(Pointwise):
     """Error function of each element."""
     schema = "erf(Tensor self) -> Tensor"
+    core = True
     promote = "float"
     grad = {"self": "2 / math.sqrt(math.pi) * (-self * self).exp() * grad"}
     c = "erf({self})"
@@ -491,6 +518,7 @@ class erf(Pointwise):
 class erfc(Pointwise):
     """1 - erf of each element, exact where erf is near one."""
     schema = "erfc(Tensor self) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {"self": "-2 / math.sqrt(math.pi) * (-self * self).exp() * grad"}
     aliases = ("special_erfc",)
@@ -504,6 +532,7 @@ class erfc(Pointwise):
 class erfinv(Pointwise):
     """Number whose error function is the element."""
     schema = "erfinv(Tensor self) -> Tensor"
+    kept = "function"
     promote = "float"
     # not by the result, which may be written afterwards
     grad = {"self": "0.5 * math.sqrt(math.pi) * self.erfinv().pow(2).exp() * grad"}
@@ -526,6 +555,7 @@ def log_gamma(xp, x):
 class lgamma(Pointwise):
     """Logarithm of the absolute value of the gamma function."""
     schema = "lgamma(Tensor self) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {"self": "grad * self.digamma()"}
     aliases = ("special_gammaln",)
@@ -539,6 +569,7 @@ class lgamma(Pointwise):
 class digamma(Pointwise):
     """Derivative of `lgamma`."""
     schema = "digamma(Tensor self) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {"self": "grad * polygamma(1, self)"}
     aliases = ("special_digamma", "special_psi")
@@ -555,6 +586,7 @@ class digamma(Pointwise):
 class polygamma(Pointwise):
     """The n-th derivative of `digamma`."""
     schema = "polygamma(int n, Tensor self) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {"self": "grad * polygamma(n + 1, self)"}
     aliases = ("special_polygamma",)

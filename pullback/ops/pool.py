@@ -115,6 +115,7 @@ class max_pool2d_with_indices(MaxPoolWithIndices):
     dims = 2
     schema = ("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[],"
               " int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+    core = True
     grad = {"self": ("max_pool2d_with_indices_backward(grad, self, kernel_size, stride, padding,"
                      " dilation, ceil_mode, result1)")}
     push = {"result0": "max_pool_double_backward(self_t, result1, 2)"}
@@ -126,6 +127,7 @@ class max_pool3d_with_indices(MaxPoolWithIndices):
     dims = 3
     schema = ("max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[],"
               " int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+    core = True
     grad = {"self": ("max_pool3d_with_indices_backward(grad, self, kernel_size, stride, padding,"
                      " dilation, ceil_mode, result1)")}
     push = {"result0": "max_pool_double_backward(self_t, result1, 3)"}
@@ -161,6 +163,7 @@ class max_pool2d_with_indices_backward(MaxPoolWithIndicesBackward):
     schema = ("max_pool2d_with_indices_backward(Tensor grad_output, Tensor self,"
               " int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation,"
               " bool ceil_mode, Tensor indices) -> Tensor")
+    core = True
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 2)"}
 
 
@@ -171,6 +174,7 @@ class max_pool3d_with_indices_backward(MaxPoolWithIndicesBackward):
     schema = ("max_pool3d_with_indices_backward(Tensor grad_output, Tensor self,"
               " int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation,"
               " bool ceil_mode, Tensor indices) -> Tensor")
+    kept = "window"
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 3)"}
 
 
@@ -244,6 +248,7 @@ class avg_pool2d(AvgPool):
     schema = ("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0,"
               " bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)"
               " -> Tensor")
+    core = True
     grad = {"self": ("avg_pool2d_backward(grad, self, kernel_size, stride, padding, ceil_mode,"
                      " count_include_pad, divisor_override)")}
 
@@ -255,6 +260,7 @@ class avg_pool3d(AvgPool):
     schema = ("avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0,"
               " bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)"
               " -> Tensor")
+    core = True
     grad = {"self": ("avg_pool3d_backward(grad, self, kernel_size, stride, padding, ceil_mode,"
                      " count_include_pad, divisor_override)")}
 
@@ -289,6 +295,7 @@ class avg_pool2d_backward(AvgPoolBackward):
     schema = ("avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size,"
               " int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad,"
               " int? divisor_override) -> Tensor")
+    core = True
     grad = {"grad_output": ("avg_pool2d(grad, kernel_size, stride, padding, ceil_mode,"
                             " count_include_pad, divisor_override)")}
 
@@ -300,6 +307,7 @@ class avg_pool3d_backward(AvgPoolBackward):
     schema = ("avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size,"
               " int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad,"
               " int? divisor_override) -> Tensor")
+    kept = "window"
     lies = "rows"
     grad = {"grad_output": ("avg_pool3d(grad, kernel_size, stride, padding, ceil_mode,"
                             " count_include_pad, divisor_override)")}
@@ -348,6 +356,7 @@ class _adaptive_avg_pool2d(AdaptiveAvgPoolKernel):
 
     dims = 2
     schema = "_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"
+    core = True
     grad = {"self": "_adaptive_avg_pool2d_backward(grad, self)"}
 
 
@@ -356,6 +365,7 @@ class _adaptive_avg_pool3d(AdaptiveAvgPoolKernel):
 
     dims = 3
     schema = "_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor"
+    core = True
     grad = {"self": "_adaptive_avg_pool3d_backward(grad, self)"}
 
 
@@ -380,6 +390,7 @@ class _adaptive_avg_pool2d_backward(AdaptiveAvgPoolBackward):
 
     dims = 2
     schema = "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor"
+    core = True
     grad = {"grad_output": "_adaptive_avg_pool2d(grad, grad_output.shape[-2:])"}
 
 
@@ -388,6 +399,7 @@ class _adaptive_avg_pool3d_backward(AdaptiveAvgPoolBackward):
 
     dims = 3
     schema = "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor"
+    kept = "window"
     lies = "rows"
     grad = {"grad_output": "_adaptive_avg_pool3d(grad, grad_output.shape[-3:])"}
 
@@ -462,6 +474,7 @@ class adaptive_max_pool2d(AdaptiveMaxPool):
 
     dims = 2
     schema = "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)"
+    kept = "window"
     grad = {"self": "adaptive_max_pool2d_backward(grad, self, result1)"}
     push = {"result0": "max_pool_double_backward(self_t, result1, 2)"}
 
@@ -471,6 +484,7 @@ class adaptive_max_pool3d(AdaptiveMaxPool):
 
     dims = 3
     schema = "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)"
+    kept = "window"
     grad = {"self": "adaptive_max_pool3d_backward(grad, self, result1)"}
     push = {"result0": "max_pool_double_backward(self_t, result1, 3)"}
 
@@ -500,6 +514,7 @@ class adaptive_max_pool2d_backward(AdaptiveMaxPoolBackward):
     dims = 2
     schema = ("adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices)"
               " -> Tensor")
+    kept = "window"
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 2)"}
 
 
@@ -509,6 +524,7 @@ class adaptive_max_pool3d_backward(AdaptiveMaxPoolBackward):
     dims = 3
     schema = ("adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices)"
               " -> Tensor")
+    kept = "window"
     lies = "rows"
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 3)"}
 
@@ -559,6 +575,7 @@ class fractional_max_pool2d(FractionalMaxPool):
     dims = 2
     schema = ("fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size,"
               " Tensor random_samples) -> (Tensor, Tensor)")
+    kept = "window"
     grad = {"self": "fractional_max_pool2d_backward(grad, self, kernel_size, output_size, result1)"}
     push = {"result0": "max_pool_double_backward(self_t, result1, 2)"}
 
@@ -569,6 +586,7 @@ class fractional_max_pool3d(FractionalMaxPool):
     dims = 3
     schema = ("fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size,"
               " Tensor random_samples) -> (Tensor, Tensor)")
+    kept = "window"
     grad = {"self": "fractional_max_pool3d_backward(grad, self, kernel_size, output_size, result1)"}
     push = {"result0": "max_pool_double_backward(self_t, result1, 3)"}
 
@@ -597,6 +615,7 @@ class fractional_max_pool2d_backward(FractionalMaxPoolBackward):
     dims = 2
     schema = ("fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size,"
               " int[2] output_size, Tensor indices) -> Tensor")
+    kept = "window"
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 2)"}
 
 
@@ -606,4 +625,5 @@ class fractional_max_pool3d_backward(FractionalMaxPoolBackward):
     dims = 3
     schema = ("fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size,"
               " int[3] output_size, Tensor indices) -> Tensor")
+    kept = "window"
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 3)"}

@@ -209,6 +209,7 @@ class _grouped_mm(Op):
     """
     schema = ("_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None,"
               " ScalarType? out_dtype=None) -> Tensor")
+    kept = "matrix"
     promote = "keep"
     grad = {"self": "_grouped_mm(grad, mat2.mT, offs)", "mat2": "_grouped_mm(self.mT, grad, offs)"}
     multilinear = ("self", "mat2")
@@ -296,6 +297,7 @@ class _add_relu_Scalar(Composite):
 class _int_mm(Op):
     """Product of matrices of small integers, summed in int32."""
     schema = "_int_mm(Tensor self, Tensor mat2) -> Tensor"
+    kept = "matrix"
     promote = "keep"
     method = False
     dtype = dt.int32

@@ -576,6 +576,7 @@ class _fused_moving_avg_obs_fq_helper_functional(Op):
               f" Tensor running_max, Tensor scale, Tensor zero_point, {HELPER})"
               " -> (Tensor output, Tensor mask, Tensor running_min_out, Tensor running_max_out,"
               " Tensor scale_out, Tensor zero_point_out)")
+    kept = "kernel"
     lies = "self"
     promote = "keep"
     grad = {"self": "fake_quantize_per_tensor_affine_cachemask_backward(grad, mask)"}

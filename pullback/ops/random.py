@@ -82,6 +82,7 @@ class rand(Random):
     """Numbers evenly spread over [0, 1)."""
 
     schema = f"rand(SymInt[] size, *, {OPTIONS}) -> Tensor"
+    core = True
     shape = "tuple(size)"
     dtype = given(1)
 
@@ -114,6 +115,7 @@ class randn(Random):
     """Standard normal numbers."""
 
     schema = f"randn(SymInt[] size, *, {OPTIONS}) -> Tensor"
+    core = True
     shape = "tuple(size)"
     dtype = given(1)
 
@@ -233,6 +235,7 @@ class randperm(Random):
     """The numbers below n in random order."""
 
     schema = f"randperm(SymInt n, *, {LONG_OPTIONS}) -> Tensor"
+    core = True
     shape = "(n,)"
 
     def dtype(n, dtype, layout, device, pin_memory):
@@ -664,6 +667,7 @@ class normal_fill(Random):
     """What `normal_` fills a tensor with."""
 
     schema = "normal.fill(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"
+    kept = None
     lies = "self"
     inplace = "default"
     constant = ("self",)

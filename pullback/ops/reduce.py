@@ -165,6 +165,7 @@ class sum_dim_IntList(Reduction):
     """Sums over some dims."""
     schema = ("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
+    core = True
     out = ("any",)
     run = _sum
     grad = {"self": "spread(grad, self.shape, dim, keepdim)"}
@@ -245,6 +246,7 @@ def _mean(xp, self, dim, keepdim, dtype):
 class mean_default(Reduction):
     """Mean of all elements."""
     schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    core = True
     out = ("castable",)
     run = lambda xp, self, dtype: _mean(xp, self, None, False, dtype)
     grad = {"self": "grad.expand(self.shape) / self.numel()"}
@@ -265,6 +267,7 @@ class mean_dim(Reduction):
     """Means over some dims."""
     schema = ("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
+    core = True
     out = ("castable",)
     run = _mean
     grad = {"self": "mean_pullback(grad, self.shape, dim, keepdim)"}
@@ -353,6 +356,7 @@ class var_correction(Reduction):
     """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
     schema = ("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> Tensor")
+    core = True
     out = ("castable",)
     run = lambda xp, self, dim, correction, keepdim: _var(xp, self, dim, correction, keepdim)[0]
     grad = {"self": "var_pullback(grad, self, dim, correction, keepdim)"}
@@ -371,6 +375,8 @@ class var_dim(Composite):
     """Variances over some dims, unbiased or not."""
     schema = ("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> Tensor")
+    tags = ("reduction",)
+    core = "apart"
     complex = True
 
     def compose(self, dim, unbiased=True, keepdim=False):
@@ -384,6 +390,7 @@ class var_dim(Composite):
 class var_default(Composite):
     """Variance of all elements, unbiased or not."""
     schema = "var(Tensor self, bool unbiased=True) -> Tensor"
+    tags = ("reduction",)
     complex = True
 
     def compose(self, unbiased=True):
@@ -416,6 +423,7 @@ class std_dim(Composite):
     """Standard deviations over some dims, unbiased or not."""
     schema = ("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> Tensor")
+    tags = ("reduction",)
     complex = True
 
     def compose(self, dim, unbiased=True, keepdim=False):
@@ -428,6 +436,7 @@ class std_dim(Composite):
 class std_default(Composite):
     """Standard deviation of all elements, unbiased or not."""
     schema = "std(Tensor self, bool unbiased=True) -> Tensor"
+    tags = ("reduction",)
     complex = True
 
     def compose(self, unbiased=True):
@@ -462,6 +471,7 @@ class var_mean_dim(Composite):
     """Variances (unbiased or not) and means over some dims."""
     schema = ("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> (Tensor, Tensor)")
+    tags = ("reduction",)
     complex = True
     method = False
 
@@ -475,6 +485,7 @@ class var_mean_dim(Composite):
 class var_mean_default(Composite):
     """Variance (unbiased or not) and mean of all elements."""
     schema = "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)"
+    tags = ("reduction",)
     complex = True
     method = False
 
@@ -511,6 +522,7 @@ class std_mean_dim(Composite):
     """Standard deviations (unbiased or not) and means over some dims."""
     schema = ("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> (Tensor, Tensor)")
+    tags = ("reduction",)
     complex = True
     method = False
 
@@ -524,6 +536,7 @@ class std_mean_dim(Composite):
 class std_mean_default(Composite):
     """Standard deviation (unbiased or not) and mean of all elements."""
     schema = "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)"
+    tags = ("reduction",)
     complex = True
     method = False
 
@@ -547,6 +560,7 @@ def _prod(xp, self, dim, keepdim, dtype):
 class prod_default(Reduction):
     """Product of all elements."""
     schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    core = True
     out = ("castable",)
     run = lambda xp, self, dtype: _prod(xp, self, None, False, dtype)
     grad = {"self": "prod_pullback(grad, self, None, False)"}
@@ -569,6 +583,7 @@ class prod_dim_int(Reduction):
     """Products along one dim."""
     schema = ("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None)"
               " -> Tensor")
+    core = True
     out = ("any",)
     run = _prod
     grad = {"self": "prod_pullback(grad, self, dim, keepdim)"}
@@ -707,6 +722,7 @@ class linalg__powsum(Composite):
     """Sums of |x|^p over some dims: p-norms before the root."""
     schema = ("linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, "
               "*, ScalarType? dtype=None) -> Tensor")
+    tags = ("reduction",)
     complex = True
     method = False
     function = False
@@ -764,6 +780,7 @@ class norm_p(Composite):
 class norm_Scalar(Composite):
     """The p-norm of all elements."""
     schema = "norm.Scalar(Tensor self, Scalar p=2) -> Tensor"
+    tags = ("reduction",)
     out = ("exact",)
     complex = True
 
@@ -778,6 +795,7 @@ class norm_ScalarOpt_dim(Composite):
     """The p-norm over some dims; 2 if p is None."""
     schema = ("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False)"
               " -> Tensor")
+    tags = ("reduction",)
     out = ("exact",)
     complex = True
 
@@ -791,6 +809,7 @@ class norm_ScalarOpt_dim(Composite):
 class norm_ScalarOpt_dtype(Composite):
     """The p-norm of all elements, computed in a given dtype."""
     schema = "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor"
+    tags = ("reduction",)
 
     def compose(self, p, dtype):
         return ops.linalg_vector_norm(self, 2 if p is None else p, dtype=dtype)
@@ -803,6 +822,7 @@ class norm_ScalarOpt_dim_dtype(Composite):
     """The p-norm over some dims, computed in a given dtype."""
     schema = ("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, "
               "ScalarType dtype) -> Tensor")
+    tags = ("reduction",)
 
     def compose(self, p, dim, keepdim, dtype):
         return ops.linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
@@ -825,6 +845,7 @@ def _scan(function: str, xp, self, dim, dtype):
 class cumsum(Op):
     """Running sums along a dim."""
     schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+    core = True
     out = ("any",)
     run = lambda xp, self, dim, dtype: _scan("cumsum", xp, self, dim, dtype)
     grad = {"self": "cumsum_pullback(grad, dim)"}
@@ -846,6 +867,7 @@ class cumsum(Op):
 class cumprod(Op):
     """Running products along a dim."""
     schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+    kept = "scan"
     out = ("any",)
     run = lambda xp, self, dim, dtype: _scan("cumprod", xp, self, dim, dtype)
     grad = {"self": "cumprod_pullback(grad, self, dim)"}

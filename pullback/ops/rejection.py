@@ -101,6 +101,7 @@ class _gamma_ratio(Pointwise):
 
     ordered = False
     schema = "_gamma_ratio(Tensor self, Tensor other, int order) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {
         "self": "grad * (_gamma_ratio(self, other, order + 1) - _gamma_ratio(self, other, order)"
@@ -125,6 +126,8 @@ class _standard_gamma_grad(Pointwise):
 
     ordered = False
     schema = "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor"
+    kept = "function"
+    tags = ()
     grad = {
         "self": "grad * (result * (self.digamma() - output.log()) - _gamma_ratio(self, output, 2))",
         "output": "grad * (self.digamma() - output.log() - result * ((self - 1) / output - 1))",
@@ -173,6 +176,7 @@ class _beta_ratio(Pointwise):
 
     ordered = False
     schema = "_beta_ratio(Tensor self, Tensor a, Tensor b, int i, int j) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {
         "self": "grad * (beta_derivatives(self, a, b, i, j)"
@@ -198,6 +202,8 @@ class _dirichlet_grad(Pointwise):
     """How a coordinate of a Dirichlet point moves with its concentration, over 1 - itself."""
 
     schema = "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor"
+    kept = "function"
+    tags = ()
     grad = {"x, alpha, total": "dirichlet_slope_pullback(grad, x, alpha, total, result)"}
     inplace = method = False
     cost = "heavy"

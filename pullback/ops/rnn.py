@@ -318,6 +318,7 @@ class lstm_input(Composite):
     schema = ("lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases,"
               " int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)"
               " -> (Tensor, Tensor, Tensor)")
+    tags = ("nondeterministic_seeded",)
     method = False
 
     def compose(input, hx, params, *rest):
@@ -339,6 +340,7 @@ class lstm_data(Composite):
     schema = ("lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params,"
               " bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
               " -> (Tensor, Tensor, Tensor)")
+    tags = ("nondeterministic_seeded",)
     method = False
 
     def compose(data, batch_sizes, hx, params, *rest):
@@ -357,6 +359,7 @@ class gru_input(Composite):
     schema = ("gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers,"
               " float dropout, bool train, bool bidirectional, bool batch_first)"
               " -> (Tensor, Tensor)")
+    tags = ("nondeterministic_seeded",)
     method = False
     samples = _padded_samples(3)
 
@@ -370,6 +373,7 @@ class gru_data(Composite):
     schema = ("gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params,"
               " bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
               " -> (Tensor, Tensor)")
+    tags = ("nondeterministic_seeded",)
     method = False
     samples = _packed_samples(3)
 
@@ -383,6 +387,7 @@ class rnn_tanh_input(Composite):
     schema = ("rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases,"
               " int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)"
               " -> (Tensor, Tensor)")
+    tags = ("nondeterministic_seeded",)
     method = False
     samples = _padded_samples(1)
 
@@ -396,6 +401,7 @@ class rnn_tanh_data(Composite):
     schema = ("rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params,"
               " bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
               " -> (Tensor, Tensor)")
+    tags = ("nondeterministic_seeded",)
     method = False
     samples = _packed_samples(1)
 
@@ -409,6 +415,7 @@ class rnn_relu_input(Composite):
     schema = ("rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases,"
               " int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)"
               " -> (Tensor, Tensor)")
+    tags = ("nondeterministic_seeded",)
     method = False
     samples = _padded_samples(1)
 
@@ -422,6 +429,7 @@ class rnn_relu_data(Composite):
     schema = ("rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params,"
               " bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
               " -> (Tensor, Tensor)")
+    tags = ("nondeterministic_seeded",)
     method = False
     samples = _packed_samples(1)
 
@@ -466,6 +474,7 @@ class _pack_padded_sequence(Op):
 
     schema = ("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first)"
               " -> (Tensor, Tensor)")
+    kept = "values"
     promote = "keep"
     grad = {"input": "_pack_padded_sequence_backward(grad, input.shape, result1, batch_first)"}
     linear = ("input",)

@@ -38,6 +38,7 @@ def _rounding(name: str):
 class floor(Pointwise):
     """Largest integer not above each element."""
     schema = "floor(Tensor self) -> Tensor"
+    core = True
     ufunc = "floor"
     run = _rounding("floor")
     constant = ("self",)
@@ -48,6 +49,7 @@ class floor(Pointwise):
 class ceil(Pointwise):
     """Smallest integer not below each element."""
     schema = "ceil(Tensor self) -> Tensor"
+    core = True
     ufunc = "ceil"
     run = _rounding("ceil")
     constant = ("self",)
@@ -58,6 +60,7 @@ class ceil(Pointwise):
 class trunc(Pointwise):
     """The integer part of each element."""
     schema = "trunc(Tensor self) -> Tensor"
+    core = True
     ufunc = "trunc"
     run = _rounding("trunc")
     constant = ("self",)
@@ -69,6 +72,7 @@ class trunc(Pointwise):
 class round_default(Pointwise):
     """Nearest integer of each element; halves go to the even one."""
     schema = "round(Tensor self) -> Tensor"
+    core = True
     ufunc = "rint"
     run = _rounding("round")
     constant = ("self",)
@@ -126,6 +130,7 @@ class _Question(Pointwise):
 class isnan(_Question):
     """Whether each element is NaN."""
     schema = "isnan(Tensor self) -> Tensor"
+    core = True
     run = "xp.isnan(self)"
     c = "{self} != {self}"
     inplace = False
@@ -134,6 +139,7 @@ class isnan(_Question):
 class isinf(_Question):
     """Whether each element is infinite."""
     schema = "isinf(Tensor self) -> Tensor"
+    core = True
     run = "xp.isinf(self)"
     c = "fabs({self}) == INFINITY"
     inplace = False
@@ -155,6 +161,7 @@ class isfinite(_Question):
 class logical_not(_Question):
     """Whether each element is zero."""
     schema = "logical_not(Tensor self) -> Tensor"
+    core = True
     run = "self == 0"  # CuPy's logical_not takes no complex numbers
     c = "{self} == 0"
 
@@ -162,6 +169,7 @@ class logical_not(_Question):
 class bitwise_not(Pointwise):
     """Each integer with all bits inverted; negation of a bool."""
     schema = "bitwise_not(Tensor self) -> Tensor"
+    core = True
     nondiff = ("self",)
 
     def run(xp, self):

@@ -47,6 +47,7 @@ class logcumsumexp(Op):
     """Running log of the sum of exp along a dim, without overflow."""
 
     schema = "logcumsumexp(Tensor self, int dim) -> Tensor"
+    kept = "scan"
     run = _logcumsumexp
     grad = {"self": "logcumsumexp_pullback(grad, self, result, dim)"}
     push = "logcumsumexp_push(self_p, self_t, result, dim)"
@@ -61,6 +62,7 @@ class logcumsumexp_kernel(Op):
     """Running log of the sum of exp along a dim, as a bare kernel."""
 
     schema = "_logcumsumexp(Tensor self, int dim) -> Tensor"
+    kept = "scan"
     run = _logcumsumexp
     grad = {"self": "logcumsumexp_pullback(grad, self, result, dim)"}
     push = "logcumsumexp_push(self_p, self_t, result, dim)"
@@ -106,6 +108,7 @@ class cummax(Op):
     """Running maxima along a dim, and where they are."""
 
     schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"
+    kept = "scan"
     grad = {"self": "scattered_sum(grad, indices, dim)"}
     push = {"values": "selected_push(self_t, indices, dim, True)"}
     diff_outputs = (True, False)
@@ -123,6 +126,7 @@ class cummin(Op):
     """Running minima along a dim, and where they are."""
 
     schema = "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)"
+    kept = "scan"
     grad = {"self": "scattered_sum(grad, indices, dim)"}
     push = {"values": "selected_push(self_t, indices, dim, True)"}
     diff_outputs = (True, False)

@@ -111,6 +111,7 @@ class arange_start_step(Creation):
     """The numbers from `start` up to but not including `end`, by steps."""
 
     schema = f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor"
+    core = True
 
     def dtype(start, end, step, dtype, layout, device, pin_memory):
         return range_dtype(dtype, start, end, step)

@@ -42,6 +42,7 @@ class view(View):
     """The same elements in another shape, without a copy."""
 
     schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)"
+    core = True
     complex = True
     grad = {"self": "grad.reshape(self.shape)"}
     push = "self_t.reshape(size)"  # the tangent may be laid out differently
@@ -72,6 +73,7 @@ class view_dtype(View):
     """The same bytes read as another dtype."""
 
     schema = "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)"
+    kept = "view"
     promote = "keep"
     diff_outputs = (False,)
     scatter = "new.view(base.dtype)"
@@ -279,6 +281,7 @@ class permute(View):
     """The dims in another order."""
 
     schema = "permute(Tensor(a) self, int[] dims) -> Tensor(a)"
+    core = True
     complex = True
     grad = {"self": "grad.permute(inverse_permutation(dims))"}
     scatter = "new.permute(inverse_permutation(dims))"
@@ -541,6 +544,7 @@ class expand(View):
     """Dims of size 1 repeated without a copy, and new dims in front."""
 
     schema = "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)"
+    core = True
     complex = True
     function = False
     grad = {"self": "grad"}  # summed back by the projection
@@ -643,6 +647,7 @@ class squeeze_dim(View):
     """One dim removed if its size is 1."""
 
     schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)"
+    core = "apart"
     inplace = True
     inplace_node = "SqueezeBackward4"
     complex = True
@@ -671,6 +676,7 @@ class squeeze_dims(View):
     """The given dims removed where their size is 1."""
 
     schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)"
+    core = True
     inplace = True
     inplace_node = "SqueezeBackward5"
     complex = True
@@ -696,6 +702,7 @@ class unsqueeze(View):
     """A new dim of size 1."""
 
     schema = "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)"
+    core = True
     inplace = True
     inplace_node = "UnsqueezeBackward1"
     complex = True

@@ -31,6 +31,7 @@ class select_int(View):
     """One index of one dim; the dim disappears."""
 
     schema = "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)"
+    core = True
     complex = True
     grad = {"self": "select_backward(grad, self.shape, dim, index)"}
     scatter = "select_scatter(base, new, dim, index)"
@@ -57,6 +58,7 @@ class slice_Tensor(View):
         "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor(a)"
     )
+    core = True
     method = False
     function = False
     complex = True
@@ -159,6 +161,7 @@ class narrow_copy(Composite):
     """A copy of `narrow`."""
 
     schema = "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor"
+    tags = ("view_copy",)
 
     def compose(self, dim, start, length):
         if dim >= self.ndim > 0:
@@ -173,6 +176,7 @@ class diagonal(View):
     """A diagonal of the matrices in two dims, as the last dim."""
 
     schema = "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"
+    core = True
     complex = True
     grad = {"self": "diagonal_backward(grad, self.shape, offset, dim1, dim2)"}
     scatter = "diagonal_scatter(base, new, offset, dim1, dim2)"
@@ -222,6 +226,7 @@ class unfold(View):
     """Sliding windows of one dim; the window becomes the last dim."""
 
     schema = "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)"
+    kept = "view"
     function = False
     complex = True
     grad = {"self": "unfold_backward(grad, self.shape, dimension, size, step)"}
@@ -262,6 +267,7 @@ class as_strided(View):
         "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, "
         "SymInt? storage_offset=None) -> Tensor(a)"
     )
+    core = True
     inplace = True
     inplace_node = "AsStridedBackward1"
     grad = {
@@ -321,6 +327,7 @@ class alias(View):
     """The same tensor under another name."""
 
     schema = "alias(Tensor(a) self) -> Tensor(a)"
+    core = True
     complex = True
     grad = {"self": "grad"}
     scatter = "new"
@@ -338,6 +345,7 @@ class view_as_real(View):
     """A complex tensor as pairs of real numbers in a last dim."""
 
     schema = "view_as_real(Tensor(a) self) -> Tensor(a)"
+    kept = "view"
     promote = "keep"
     grad = {"self": "view_as_complex(grad.contiguous())"}
     scatter = "view_as_complex(new.contiguous())"
@@ -372,6 +380,7 @@ class view_as_complex(View):
     """Pairs of real numbers in the last dim as complex numbers."""
 
     schema = "view_as_complex(Tensor(a) self) -> Tensor(a)"
+    kept = "view"
     promote = "keep"
     grad = {"self": "view_as_real(grad.contiguous())"}
     push = "view_as_complex(self_t.contiguous())"

@@ -70,6 +70,7 @@ class _linalg_solve_ex(Op):
 
     schema = ("_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
               " -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
+    kept = "matrix"
     promote = "keep"
     grad = {"A, B": "solve_grads(grad, A, B.shape, result, LU, pivots, left, grad_input_mask)"}
     push = {"result": "solve_push(A_p, A_t, B_t, result, LU, pivots, left)"}
@@ -172,6 +173,7 @@ class linalg_lu_solve(Matrices):
 
     schema = ("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True,"
               " bool adjoint=False) -> Tensor")
+    kept = "matrix"
     grad = {"LU": "lu_solve_factor_grad(grad, LU, pivots, result, left, adjoint)",
             "B": "linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint)"}
     push = "lu_solve_push(LU_p, LU_t, pivots, B_t, result, left, adjoint)"
@@ -245,6 +247,7 @@ class linalg_inv_ex(Matrices):
 
     schema = ("linalg_inv_ex(Tensor A, *, bool check_errors=False)"
               " -> (Tensor inverse, Tensor info)")
+    kept = "matrix"
     grad = {"A": "-inverse.mH @ grad @ inverse.mH"}
     push = {"inverse": "-inverse @ A_t @ inverse"}
     diff_outputs = (True, False)
@@ -354,6 +357,7 @@ class _linalg_det(Op):
     """Determinant, and the LU factors that it is the product of."""
 
     schema = "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)"
+    kept = "matrix"
     promote = "keep"
     grad = {"A": "det_grad(grad, A, LU, pivots)"}
     push = {"result": "det_push(A_p, A_t, LU, pivots)"}
@@ -417,6 +421,7 @@ class _linalg_adjugate(Op):
     # not an operator of PyTorch's: the derivative of a determinant, which must itself be
     # differentiable where the matrix has no inverse
     schema = "_linalg_adjugate(Tensor A) -> Tensor"
+    kept = "matrix"
     promote = "keep"
     grad = {"A": "adjugate_change(A.mH, grad)"}
     push = "adjugate_change(A_p, A_t)"
@@ -462,6 +467,7 @@ class _linalg_slogdet(Op):
 
     schema = ("_linalg_slogdet(Tensor A)"
               " -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
+    kept = "matrix"
     promote = "keep"
     grad = {"A": "slogdet_grad(grad_sign, grad_logabsdet, A, sign, LU, pivots)"}
     push = {"sign, logabsdet": "slogdet_push(A_p, A_t, sign, LU, pivots)"}
@@ -541,6 +547,7 @@ class linalg_matrix_exp(Matrices):
     """Matrix exponential."""
 
     schema = "linalg_matrix_exp(Tensor self) -> Tensor"
+    kept = "matrix"
     grad = {"self": "matrix_exp_change(self.mH, grad)"}
     push = "matrix_exp_change(self_p, self_t)"
     shape = "self.shape"

@@ -84,6 +84,7 @@ class special_ndtr(Pointwise):
     """Probability that a standard normal variable is below each element."""
 
     schema = "special_ndtr(Tensor self) -> Tensor"
+    tags = ()
     promote = "float"
     run = scipy_kernel("ndtr")
     grad = {"self": "grad * (self * self * -0.5).exp() * (1 / math.sqrt(2 * math.pi))"}
@@ -118,6 +119,7 @@ class normal_hazard(Pointwise):
     """Derivative of `special_log_ndtr`: density divided by probability."""
 
     schema = "_normal_hazard(Tensor self) -> Tensor"
+    kept = "function"
     promote = "float"
     # h' = -h (x + h), and x + h is sqrt(2) times the ratio: no cancellation for negative x
     grad = {"self": "-grad * result * math.sqrt(2) * _erfcx_ratio(self * -math.sqrt(0.5), 1)"}
@@ -132,6 +134,7 @@ class special_ndtri(Pointwise):
     """Number below which a standard normal variable is with the given probability."""
 
     schema = "special_ndtri(Tensor self) -> Tensor"
+    kept = "function"
     promote = "float"
     run = scipy_kernel("ndtri")
     grad = {"self": "grad * (result * result * 0.5).exp() * math.sqrt(2 * math.pi)"}
@@ -143,6 +146,7 @@ class special_erfcx(Pointwise):
     """exp(x^2) erfc(x) of each element, without underflow."""
 
     schema = "special_erfcx(Tensor self) -> Tensor"
+    kept = "function"
     promote = "float"
     run = scipy_kernel("erfcx")
     grad = {"self": "-2 * grad * _erfcx_integral(self, 1)"}
@@ -154,6 +158,7 @@ class erfcx_integral(Pointwise):
     """exp(x^2) times the n-fold integral of erfc from x to infinity."""
 
     schema = "_erfcx_integral(Tensor self, int n) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {"self": "-2 * (n + 1) * grad * _erfcx_integral(self, n + 1)"}
     inplace = method = function = False
@@ -167,6 +172,7 @@ class erfcx_ratio(Pointwise):
     """The n-fold integral of erfc divided by the (n-1)-fold one."""
 
     schema = "_erfcx_ratio(Tensor self, int n) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {"self": "2 * grad * result * (n * result - (n + 1) * _erfcx_ratio(self, n + 1))"}
     inplace = method = function = False
@@ -245,6 +251,7 @@ class igamma(Pointwise):
     """Lower regularized incomplete gamma function P(a, x)."""
 
     schema = "igamma(Tensor self, Tensor other) -> Tensor"
+    kept = "function"
     run = _incomplete("gammainc")
     grad = {
         "self": "grad * _igamma_order(self, other, 1)",
@@ -258,6 +265,7 @@ class igammac(Pointwise):
     """Upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."""
 
     schema = "igammac(Tensor self, Tensor other) -> Tensor"
+    kept = "function"
     run = _incomplete("gammaincc")
     grad = {
         "self": "-grad * _igamma_order(self, other, 1)",
@@ -272,6 +280,7 @@ class igamma_order(Pointwise):
 
     ordered = False
     schema = "_igamma_order(Tensor self, Tensor other, int order) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {
         "self": "grad * _igamma_order(self, other, order + 1)",
@@ -296,6 +305,7 @@ class gamma_density(Pointwise):
 
     ordered = False
     schema = "_gamma_density(Tensor self, Tensor other, int order) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {
         "self": "grad * _gamma_density(self, other, order + 1)",
@@ -319,6 +329,7 @@ class special_zeta(Pointwise):
     """Hurwitz zeta function: the sum over k >= 0 of (q + k)^(-s)."""
 
     schema = "special_zeta(Tensor self, Tensor other) -> Tensor"
+    kept = "function"
     promote = "float"
     grad = {
         "self": "grad * _zeta_order(self, other, 1)",
@@ -340,6 +351,7 @@ class special_zeta_self_scalar(Pointwise):
     """Hurwitz zeta function of a number s."""
 
     schema = "special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor"
+    kept = "function"
     promote = "float"
     promotes = ("self", "other")
     grad = {"other": "-grad * self * special_zeta(self + 1, other)"}
@@ -356,6 +368,7 @@ class special_zeta_other_scalar(Pointwise):
     """Hurwitz zeta function with a number q."""
 
     schema = "special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor"
+    kept = "function"
     promote = "float"
     promotes = ("self", "other")
     grad = {"self": "grad * _zeta_order(self, other, 1)"}
@@ -369,6 +382,7 @@ class zeta_order(Pointwise):
 
     ordered = False
     schema = "_zeta_order(Tensor self, Tensor other, int order) -> Tensor"
+    kept = "function"
     promote = "float"
     scalars = ("other",)
     grad = {
@@ -486,6 +500,7 @@ class float_power_Tensor_Tensor(Composite):
     """A power, computed in double precision."""
 
     schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
+    tags = ("pointwise",)
     inplace = "Tensor"
     complex = True
     samples = pairs(0.3, 2, -2, 2)
@@ -499,6 +514,7 @@ class float_power_Tensor_Scalar(Composite):
     """A power with a number as exponent, computed in double precision."""
 
     schema = "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
+    tags = ("pointwise",)
     inplace = "Scalar"
     complex = True
     samples = first_with(2.5, low=0.3)
@@ -511,6 +527,7 @@ class float_power_Scalar(Composite):
     """A power of a number, computed in double precision."""
 
     schema = "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor"
+    tags = ("pointwise",)
     method = False
     complex = True
 

@@ -44,6 +44,7 @@ class split_with_sizes(View):
     """Consecutive pieces of the given sizes."""
 
     schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]"
+    core = True
     complex = True
     grad = {"self": "split_with_sizes_backward(grads, self.shape, split_sizes, dim)"}
 
@@ -159,6 +160,7 @@ class unsafe_chunk(Composite):
     """`chunk` whose pieces count as fresh memory, as those of `unsafe_split`."""
 
     schema = "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]"
+    tags = ("maybe_aliasing_or_mutating",)
 
     def compose(self, chunks, dim):
         step = _chunk_step(self, chunks, dim)

@@ -35,6 +35,8 @@ class mode(Reduction):
     """
     schema = ("mode(Tensor self, int dim=-1, bool keepdim=False)"
               " -> (Tensor values, Tensor indices)")
+    kept = "order"
+    tags = ()
     grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
     push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
     diff_outputs = (True, False)
@@ -83,6 +85,8 @@ def _nanmedian_place(xp, x):
 class nanmedian_default(Reduction):
     """Lower median of all elements that are not NaN."""
     schema = "nanmedian(Tensor self) -> Tensor"
+    kept = "order"
+    tags = ()
     grad = {"self": "evenly_pullback(grad, self, result)"}
     push = "evenly_push(self_p, self_t, result)"
     shape = "()"
@@ -108,6 +112,8 @@ class nanmedian_dim(Reduction):
     """Lower medians along a dim of what is not NaN, and where they are."""
     schema = ("nanmedian.dim(Tensor self, int dim, bool keepdim=False)"
               " -> (Tensor values, Tensor indices)")
+    kept = "order"
+    tags = ()
     grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
     push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
     diff_outputs = (True, False)

@@ -80,6 +80,7 @@ class avg_pool1d(Composite):
 
     schema = ("avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0],"
               " bool ceil_mode=False, bool count_include_pad=True) -> Tensor")
+    core = "apart"
     method = False
 
     def compose(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
@@ -99,6 +100,7 @@ class adaptive_avg_pool1d(Composite):
     """Means over as many windows of the last dim as the result has elements."""
 
     schema = "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor"
+    core = "apart"
     method = False
 
     def compose(self, output_size):

@@ -169,6 +169,7 @@ class upsample_nearest1d_backward(ResizeBackward):
     of = upsample_nearest1d
     schema = ("upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size,"
               " SymInt[3] input_size, float? scales=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": "upsample_nearest1d(grad, output_size, scales)"}
 
 
@@ -198,6 +199,7 @@ class upsample_nearest2d_backward(ResizeBackward):
     of = upsample_nearest2d
     schema = ("upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size,"
               " SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": "upsample_nearest2d(grad, output_size, scales_h, scales_w)"}
 
 
@@ -207,6 +209,7 @@ class upsample_nearest2d_vec(ResizeByFactors):
     of = upsample_nearest2d
     schema = ("upsample_nearest2d.vec(Tensor input, SymInt[]? output_size,"
               " float[]? scale_factors) -> Tensor")
+    core = True
 
 
 class upsample_nearest3d(Resize):
@@ -228,6 +231,7 @@ class upsample_nearest3d_backward(ResizeBackward):
     schema = ("upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size,"
               " SymInt[5] input_size, float? scales_d=None, float? scales_h=None,"
               " float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": "upsample_nearest3d(grad, output_size, scales_d, scales_h, scales_w)"}
 
 
@@ -256,6 +260,7 @@ class _upsample_nearest_exact1d_backward(ResizeBackward):
     of = _upsample_nearest_exact1d
     schema = ("_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size,"
               " SymInt[3] input_size, float? scales=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": "_upsample_nearest_exact1d(grad, output_size, scales)"}
 
 
@@ -285,6 +290,7 @@ class _upsample_nearest_exact2d_backward(ResizeBackward):
     of = _upsample_nearest_exact2d
     schema = ("_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size,"
               " SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": "_upsample_nearest_exact2d(grad, output_size, scales_h, scales_w)"}
 
 
@@ -315,6 +321,7 @@ class _upsample_nearest_exact3d_backward(ResizeBackward):
     schema = ("_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size,"
               " SymInt[5] input_size, float? scales_d=None, float? scales_h=None,"
               " float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": ("_upsample_nearest_exact3d(grad, output_size, scales_d, scales_h,"
                             " scales_w)")}
 
@@ -347,6 +354,7 @@ class upsample_linear1d_backward(ResizeBackward):
     of = upsample_linear1d
     schema = ("upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size,"
               " SymInt[3] input_size, bool align_corners, float? scales=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": "upsample_linear1d(grad, output_size, align_corners, scales)"}
 
 
@@ -375,6 +383,7 @@ class upsample_bilinear2d_backward(ResizeBackward):
     schema = ("upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size,"
               " SymInt[4] input_size, bool align_corners, float? scales_h=None,"
               " float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": ("upsample_bilinear2d(grad, output_size, align_corners, scales_h,"
                             " scales_w)")}
 
@@ -385,6 +394,7 @@ class upsample_bilinear2d_vec(ResizeByFactors):
     of = upsample_bilinear2d
     schema = ("upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners,"
               " float[]? scale_factors) -> Tensor")
+    core = True
 
 
 class upsample_trilinear3d(Resize):
@@ -404,6 +414,7 @@ class upsample_trilinear3d_backward(ResizeBackward):
     schema = ("upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size,"
               " SymInt[5] input_size, bool align_corners, float? scales_d=None,"
               " float? scales_h=None, float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": ("upsample_trilinear3d(grad, output_size, align_corners, scales_d,"
                             " scales_h, scales_w)")}
 
@@ -434,6 +445,7 @@ class upsample_bicubic2d_backward(ResizeBackward):
     schema = ("upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size,"
               " SymInt[4] input_size, bool align_corners, float? scales_h=None,"
               " float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": ("upsample_bicubic2d(grad, output_size, align_corners, scales_h,"
                             " scales_w)")}
 
@@ -456,6 +468,7 @@ class _upsample_bilinear2d_aa(Resize):
     way, dims = "linear_aa", 2
     schema = ("_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners,"
               " float? scales_h=None, float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"self": ("_upsample_bilinear2d_aa_backward(grad, output_size, self.shape,"
                      " align_corners, scales_h, scales_w)")}
     decomp = None
@@ -468,6 +481,7 @@ class _upsample_bilinear2d_aa_backward(ResizeBackward):
     schema = ("_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size,"
               " SymInt[4] input_size, bool align_corners, float? scales_h=None,"
               " float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": ("_upsample_bilinear2d_aa(grad, output_size, align_corners, scales_h,"
                             " scales_w)")}
 
@@ -486,6 +500,7 @@ class _upsample_bicubic2d_aa(Resize):
     way, dims = "cubic_aa", 2
     schema = ("_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners,"
               " float? scales_h=None, float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"self": ("_upsample_bicubic2d_aa_backward(grad, output_size, self.shape,"
                      " align_corners, scales_h, scales_w)")}
     decomp = None
@@ -498,6 +513,7 @@ class _upsample_bicubic2d_aa_backward(ResizeBackward):
     schema = ("_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size,"
               " SymInt[4] input_size, bool align_corners, float? scales_h=None,"
               " float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": ("_upsample_bicubic2d_aa(grad, output_size, align_corners, scales_h,"
                             " scales_w)")}
 
@@ -516,6 +532,7 @@ class _upsample_lanczos2d_aa(Resize):
     way, dims = "lanczos_aa", 2
     schema = ("_upsample_lanczos2d_aa(Tensor self, SymInt[2] output_size, bool align_corners,"
               " float? scales_h=None, float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"self": ("_upsample_lanczos2d_aa_backward(grad, output_size, self.shape,"
                      " align_corners, scales_h, scales_w)")}
     decomp = None
@@ -528,6 +545,7 @@ class _upsample_lanczos2d_aa_backward(ResizeBackward):
     schema = ("_upsample_lanczos2d_aa_backward(Tensor grad_output, SymInt[2] output_size,"
               " SymInt[4] input_size, bool align_corners, float? scales_h=None,"
               " float? scales_w=None) -> Tensor")
+    kept = "window"
     grad = {"grad_output": ("_upsample_lanczos2d_aa(grad, output_size, align_corners, scales_h,"
                             " scales_w)")}
 

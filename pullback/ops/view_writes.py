@@ -30,6 +30,7 @@ class select_scatter(Op):
     """A copy of `self` with `src` written where `select` reads."""
 
     schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"
+    core = "apart"
     lies = "self"
     promote = "keep"
     linear = ("self", "src")
@@ -66,6 +67,8 @@ class slice_scatter(Op):
         "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor"
     )
+    tags = ("view_copy",)
+    core = True
     lies = "self"
     promote = "keep"
     linear = ("self", "src")
@@ -153,6 +156,7 @@ class as_strided_scatter(Op):
         "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, "
         "SymInt? storage_offset=None) -> Tensor"
     )
+    kept = "view"
     lies = "self"
     promote = "keep"
     linear = ("self", "src")
@@ -379,6 +383,7 @@ def derive_copies(space: dict, module: str) -> None:
             "__doc__": f"A copy of what `{name}` shows.",
             "__module__": module,
             "schema": f"{name}_copy{rest}",
+            "tags": ("view_copy",),
             "compose": _copying(entry),
             "samples": vars(entry).get("samples"),
             "complex": entry.complex,
