@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ..ops.conv import Windows, window_plan
+from ..ops.conv_kernels import Windows, window_plan
 from ..ops.pool_kernels import Windows as PoolWindows
 from ..ops.pool_kernels import adaptive_pool_windows, avg_pool_windows, pool_windows
 from .builder import Builder, Unsupported

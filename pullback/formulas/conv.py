@@ -6,7 +6,7 @@ A convolution is one trilinear form: with an input x, a weight w and a gradient 
 
 `convolution` leaves out g, the first result of `convolution_backward` leaves out x, the second w.
 So every derivative of every order is one of these three with its arguments replaced.
-Read `ops/conv.py` for the entries and the kernels.
+Read `ops/conv.py` for the entries, `ops/conv_kernels.py` for the kernels.
 """
 
 from __future__ import annotations

@@ -108,7 +108,8 @@ def _update_both(xp, input, statistics, running_mean, running_var, momentum):
 # The same of operators, for capture
 
 
-def _decomposed(input, weight, bias, mean, rstd):
+def normalized(input, weight, bias, mean, rstd):
+    """The input with given mean and 1 / deviation of each channel, scaled and shifted."""
     ndim = input.ndim
     out = (input - per_channel(mean, ndim)) * per_channel(rstd, ndim)
     if weight is not None:
@@ -120,7 +121,7 @@ def _wide(tensor):
     return tensor.to(dt.float32) if tensor.dtype.itemsize == 2 else tensor
 
 
-def _decomposed_training(input, weight, bias, eps):
+def normalized_by_batch(input, weight, bias, eps):
     """Output, mean, 1 / deviation, biased variance."""
     x, dims = _wide(input), other_dims(input.ndim)
     mean = x.mean(dims, True)
@@ -128,13 +129,13 @@ def _decomposed_training(input, weight, bias, eps):
     var = (centred * centred).mean(dims, True)
     mean, var = mean.reshape([-1]), var.reshape([-1])
     rstd = (var + eps).rsqrt()
-    return _decomposed(x, weight, bias, mean, rstd).to(input.dtype), mean, rstd, var
+    return normalized(x, weight, bias, mean, rstd).to(input.dtype), mean, rstd, var
 
 
 def _decomposed_evaluation(input, weight, bias, running_mean, running_var, eps):
     x = _wide(input)
     rstd = (_wide(running_var) + eps).rsqrt()
-    out = _decomposed(x, weight, bias, running_mean, rstd).to(input.dtype)
+    out = normalized(x, weight, bias, running_mean, rstd).to(input.dtype)
     empty = ops.new_zeros(running_mean if weight is None else weight, [0])
     return out, empty, empty.clone()
 
@@ -230,7 +231,7 @@ class _native_batch_norm_legit_functional(Op):
         if not training:
             return (*_decomposed_evaluation(input, weight, bias, running_mean, running_var, eps),
                     running_mean.clone(), running_var.clone())
-        out, mean, rstd, var = _decomposed_training(input, weight, bias, eps)
+        out, mean, rstd, var = normalized_by_batch(input, weight, bias, eps)
         count = input.numel() // max(input.shape[1], 1)
         unbiased = var * (count / (count - 1) if count > 1 else float("nan"))
         dtype = (running_mean if weight is None else weight).dtype
@@ -290,7 +291,7 @@ class _native_batch_norm_legit_no_stats(Op):
         if not training:
             raise ShapeError("Expected running_mean and running_var to be defined when "
                              "training=False")
-        out, mean, rstd, _ = _decomposed_training(input, weight, bias, eps)
+        out, mean, rstd, _ = normalized_by_batch(input, weight, bias, eps)
         dtype = (input if weight is None else weight).dtype
         return out, mean.to(dtype), rstd.to(dtype)
 
@@ -707,140 +708,3 @@ class instance_norm(Composite):
     def samples(s):
         yield s(s.real(3, 4, 5), s.real(4), s.real(4), None, None, True, 0.1, 1e-3, True)
         yield s(s.real(2, 3, 2, 2), None, None, *_integers(s, 3), False, 0.1, 0.0, True)
-
-
-# ---------------------------------------------------------------------------------------------
-# Statistics by themselves, as programs that share batches between processes use them
-
-
-class batch_norm_update_stats(Composite):
-    """Mean and biased variance of each channel, and an update of the running statistics."""
-
-    schema = ("batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var,"
-              " float momentum) -> (Tensor, Tensor)")
-    method = False
-
-    def compose(input, running_mean, running_var, momentum):
-        _, mean, _, var = _decomposed_training(input, None, None, 0.0)
-        count = input.numel() // max(input.shape[1], 1)
-        if running_mean is not None:
-            running_mean.copy_(running_mean * (1 - momentum) + mean.detach() * momentum)
-        if running_var is not None:
-            unbiased = var.detach() * (count / (count - 1) if count > 1 else float("nan"))
-            running_var.copy_(running_var * (1 - momentum) + unbiased * momentum)
-        # half precision stays wide only beside wide running statistics
-        alike = running_mean is None or running_mean.dtype is input.dtype
-        kind = input.dtype if alike else mean.dtype
-        return mean.to(kind), var.to(kind)
-
-    def samples(s):
-        yield s(s.real(3, 4, 2), None, None, 0.1)
-
-
-class batch_norm_stats(Composite):
-    """Mean and 1 / deviation of each channel."""
-
-    schema = "batch_norm_stats(Tensor input, float eps) -> (Tensor, Tensor)"
-    method = False
-
-    def compose(input, eps):
-        return _decomposed_training(input, None, None, eps)[1:3]
-
-    def samples(s):
-        yield s(s.real(3, 4, 2), 1e-3)
-
-
-class batch_norm_elemt(Composite):
-    """Batch normalisation with given mean and 1 / deviation."""
-
-    schema = ("batch_norm_elemt(Tensor input, Tensor? weight, Tensor? bias, Tensor mean,"
-              " Tensor invstd, float eps) -> Tensor")
-    method = False
-
-    def compose(input, weight, bias, mean, invstd, eps):
-        return _decomposed(input, weight, bias, mean, invstd)
-
-    def samples(s):
-        yield s(s.real(3, 4, 2), s.real(4), s.real(4), s.real(4), s.real(4), 1e-3)
-
-
-class batch_norm_gather_stats_with_counts(Composite):
-    """Mean and 1 / deviation of all batches, from those of each and their sizes."""
-
-    schema = ("batch_norm_gather_stats_with_counts(Tensor input, Tensor mean, Tensor invstd,"
-              " Tensor? running_mean, Tensor? running_var, float momentum, float eps,"
-              " Tensor counts) -> (Tensor, Tensor)")
-    method = False
-
-    def compose(input, mean, invstd, running_mean, running_var, momentum, eps, counts):
-        share = counts.to(mean.dtype).unsqueeze(1)
-        total = share.sum()
-        centre = (mean * share).sum(0) / total
-        var = 1 / (invstd * invstd) - eps
-        spread = ((var + (mean - centre) ** 2) * share).sum(0)
-        if running_mean is not None:
-            running_mean.copy_(running_mean * (1 - momentum) + centre.detach() * momentum)
-        if running_var is not None:
-            unbiased = (spread / (total - 1)).detach()
-            running_var.copy_(running_var * (1 - momentum) + unbiased * momentum)
-        return centre, (spread / total + eps).rsqrt()
-
-    def samples(s):
-        yield s(s.real(3, 4), s.real(2, 4), s.real(2, 4, low=0.5), None, None, 0.1, 1e-3,
-                s.tensor([3, 5], dt.int64))
-
-
-class batch_norm_gather_stats(Composite):
-    """batch_norm_gather_stats_with_counts of batches of one size."""
-
-    schema = ("batch_norm_gather_stats(Tensor input, Tensor mean, Tensor invstd,"
-              " Tensor? running_mean, Tensor? running_var, float momentum, float eps, int count)"
-              " -> (Tensor, Tensor)")
-    method = False
-
-    def compose(input, mean, invstd, running_mean, running_var, momentum, eps, count):
-        counts = ops.full([mean.shape[0]], count, dtype=dt.int64, device=mean.device)
-        return ops.batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean,
-                                                       running_var, momentum, eps, counts)
-
-    def samples(s):
-        yield s(s.real(3, 4), s.real(2, 4), s.real(2, 4, low=0.5), None, None, 0.1, 1e-3, 3)
-
-
-class batch_norm_backward_reduce(Composite):
-    """Sums over a batch that its gradients need: of g and g (x - mean), and for the parameters."""
-
-    schema = ("batch_norm_backward_reduce(Tensor grad_out, Tensor input, Tensor mean,"
-              " Tensor invstd, Tensor? weight, bool input_g, bool weight_g, bool bias_g)"
-              " -> (Tensor, Tensor, Tensor, Tensor)")
-    method = False
-
-    def compose(grad_out, input, mean, invstd, weight, input_g, weight_g, bias_g):
-        dims = other_dims(input.ndim)
-        total = grad_out.sum(dims)
-        along = (grad_out * (input - per_channel(mean, input.ndim))).sum(dims)
-        return (total if input_g else None, along if input_g else None,
-                along * invstd if weight_g else None, total.clone() if bias_g else None)
-
-    def samples(s):
-        yield s(s.real(3, 4, 2), s.real(3, 4, 2), s.real(4), s.real(4), s.real(4), True, True, True)
-
-
-class batch_norm_backward_elemt(Composite):
-    """Gradient of the input from the sums of batch_norm_backward_reduce over all batches."""
-
-    schema = ("batch_norm_backward_elemt(Tensor grad_out, Tensor input, Tensor mean, Tensor invstd,"
-              " Tensor? weight, Tensor sum_dy, Tensor sum_dy_xmu, Tensor count) -> Tensor")
-    method = False
-
-    def compose(grad_out, input, mean, invstd, weight, sum_dy, sum_dy_xmu, count):
-        ndim, total = input.ndim, count.sum()
-        centred = input - per_channel(mean, ndim)
-        scale = invstd if weight is None else invstd * weight
-        slope = sum_dy_xmu / total * invstd * invstd
-        return (grad_out - per_channel(sum_dy / total, ndim)
-                - centred * per_channel(slope, ndim)) * per_channel(scale, ndim)
-
-    def samples(s):
-        yield s(s.real(3, 4, 2), s.real(3, 4, 2), s.real(4), s.real(4), s.real(4), s.real(4),
-                s.real(4), s.tensor([6], dt.int64))

@@ -11,7 +11,8 @@ from ..core.op import Composite, Op
 from ..errors import DimError, ShapeError
 from ..formulas.conv import conv_tbc_grads
 from ..table.packets import ops
-from .conv import Windows, _by, _convolve, _into_batch, _out_of_batch, check_dtypes, cut, paste
+from .batching import join_batch, part_batch
+from .conv_kernels import Windows, by, check_dtypes, convolve, cut, paste
 from .norm import narrowed, widened
 
 # ---------------------------------------------------------------------------------------------
@@ -53,7 +54,7 @@ class conv_tbc(Op):
         shape = _check_tbc(self, weight, bias, pad)
         if 0 in shape:
             return xp.zeros(shape, dtype=self.dtype)
-        out = _convolve(xp, self.transpose(1, 2, 0), weight.transpose(2, 1, 0),
+        out = convolve(xp, self.transpose(1, 2, 0), weight.transpose(2, 1, 0),
                         bias.astype(self.dtype), [1], [pad], [1], False, [0], 1)
         return xp.ascontiguousarray(out.transpose(2, 0, 1))
 
@@ -117,7 +118,7 @@ def _plan_im2col(self, kernel_size, dilation, padding, stride) -> tuple[Windows,
     if min(win.counts) < 1:
         raise ShapeError(f"im2col: an input of spatial size {list(win.image)} with kernel_size="
                          f"{list(kernel_size)}, dilation={list(dilation)}, padding={list(padding)} "
-                         f"has {_by(win.counts)} sliding blocks; there must be at least one")
+                         f"has {by(win.counts)} sliding blocks; there must be at least one")
     rows = self.shape[-3] * math.prod(win.kernel)
     return win, (*self.shape[:-3], rows, math.prod(win.counts))
 
@@ -138,7 +139,7 @@ def _plan_col2im(self, output_size, kernel_size, dilation, padding, stride):
     if min(win.counts) < 1 or math.prod(win.counts) != self.shape[-1]:
         raise ShapeError(f"col2im: output_size={list(output_size)}, kernel_size="
                          f"{list(kernel_size)}, dilation={list(dilation)}, padding="
-                         f"{list(padding)}, stride={list(stride)} give {_by(win.counts)} sliding "
+                         f"{list(padding)}, stride={list(stride)} give {by(win.counts)} sliding "
                          f"blocks, but the input has {self.shape[-1]}")
     return win, (*self.shape[:-2], self.shape[-2] // size, *win.image)
 
@@ -167,7 +168,7 @@ class im2col(Op):
     def batch(n, batched, self, *numbers):
         if self.ndim < 5:
             return ops.im2col(self, *numbers)
-        return _out_of_batch(ops.im2col(_into_batch(self), *numbers), n)
+        return part_batch(n, ops.im2col(join_batch(n, self, True), *numbers))
 
     def decomp(self, kernel_size, dilation, padding, stride):
         win, shape = _plan_im2col(self, kernel_size, dilation, padding, stride)
@@ -221,7 +222,7 @@ class col2im(Op):
     def batch(n, batched, self, *numbers):
         if self.ndim < 4:
             return ops.col2im(self, *numbers)
-        return _out_of_batch(ops.col2im(_into_batch(self), *numbers), n)
+        return part_batch(n, ops.col2im(join_batch(n, self, True), *numbers))
 
     def samples(s):
         yield s(s.real(2, 18, 16), [5, 6], [2, 3], [1, 1], [0, 0], [1, 1])

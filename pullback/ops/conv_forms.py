@@ -1,7 +1,7 @@
 """Convolution under the names of single kernels: general, dilated, transposed, depthwise.
 
 Each is `convolution` with some of its arguments fixed, so one function composes them all, which
-reads the arguments off the schema.  `conv.py` has the operator and its kernels.
+reads the arguments off the schema.  `conv.py` has the operator.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core.op import Composite, overload
 from ..errors import ShapeError
 from ..table.packets import ops
-from .conv import _batched
+from .conv_kernels import with_batch
 
 
 class ConvolutionForm(Composite):
@@ -26,7 +26,7 @@ class ConvolutionForm(Composite):
         name, ones = cls.base_name, [1] * cls.dims
         given = dict(zip(overload(name).schema.names, args))
         weight, bias, sizes = given["weight"], given["bias"], tuple(given["kernel_size"])
-        x, alone = _batched(name, given["self"], cls.dims)
+        x, alone = with_batch(name, given["self"], cls.dims)
         if tuple(weight.shape[2:]) != sizes:
             raise ShapeError(f"{name}: a weight of shape {list(weight.shape)} has no kernels of "
                              f"size {list(sizes)}")

@@ -57,6 +57,7 @@ FILES = (
     "attention",
     "activation",
     "batchnorm",
+    "batchnorm_steps",
     "groupnorm",
     "rnn",
     "rnn_cells",

@@ -190,9 +190,12 @@ NAMES = {
         "_native_batch_norm_legit_functional _native_batch_norm_legit "
         "_native_batch_norm_legit_no_training native_batch_norm_backward batch_norm_backward "
         "native_batch_norm _batch_norm_with_update _batch_norm_with_update_functional "
-        "_batch_norm_no_update batch_norm instance_norm batch_norm_update_stats batch_norm_stats "
-        "batch_norm_elemt batch_norm_gather_stats_with_counts batch_norm_gather_stats "
-        "batch_norm_backward_reduce batch_norm_backward_elemt"
+        "_batch_norm_no_update batch_norm instance_norm"
+    ),
+    "batchnorm_steps": (
+        "batch_norm_update_stats batch_norm_stats batch_norm_elemt "
+        "batch_norm_gather_stats_with_counts batch_norm_gather_stats batch_norm_backward_reduce "
+        "batch_norm_backward_elemt"
     ),
     "groupnorm": (
         "native_group_norm native_group_norm_backward group_norm _fused_rms_norm "

@@ -9,7 +9,7 @@ from scipy import signal
 import pullback as pb
 from pullback import func
 from pullback.nn import functional as F
-from pullback.ops import conv
+from pullback.ops import conv_kernels
 from pullback.table.packets import ops
 
 
@@ -63,10 +63,10 @@ def test_transposed_is_the_adjoint(y, w, geometry):
 @pytest.mark.parametrize("x, w, geometry", CASES + TRANSPOSED)
 def test_chunks_do_not_matter(x, w, geometry, monkeypatch):
     x, w = tensor(*x), tensor(*w, seed=1)
-    monkeypatch.setattr(conv, "CACHE", 1 << 30)
+    monkeypatch.setattr(conv_kernels, "CACHE", 1 << 30)
     whole = ops.convolution(x, w, None, *geometry)
     grads = ops.convolution_backward(whole, x, w, None, *geometry, [True] * 3)
-    monkeypatch.setattr(conv, "CACHE", 1)  # one example at a time
+    monkeypatch.setattr(conv_kernels, "CACHE", 1)  # one example at a time
     np.testing.assert_allclose(ops.convolution(x, w, None, *geometry).numpy(), whole.numpy())
     again = ops.convolution_backward(whole, x, w, None, *geometry, [True] * 3)
     for one, other in zip(grads, again):

@@ -1,6 +1,6 @@
 // Convolution for one element type, on the register tiles of gemm.h; included by product.c.
 //
-// The three forms of ops/conv.py: `gather` (image and weight give the map), `scatter` (map and weight
+// The three kernels of conv_kernels.py: `gather` (image and weight give the map), `scatter` (map and weight
 // give the image) and `correlate` (image and map give the weight).  Each is a matrix product with the
 // columns of the image, which are never stored as a whole: the image is copied once into planes with its
 // padding, where a window's element lies at `start of the window + offset of the element`, and panels of
