@@ -45,6 +45,14 @@ def _is_batched(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Ten
     return batched
 
 
+def _with_batch_dim(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """One example as a batch of one; what was the same tensor stays the same."""
+    if query is key and key is value:
+        query = query.unsqueeze(1)
+        return query, query, query
+    return query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+
+
 def canonical_mask(mask: Tensor | None, name: str, other, other_name: str,
                    dtype) -> Tensor | None:
     """A mask as numbers to add to the scores; a warning if another mask has another dtype."""
@@ -76,12 +84,23 @@ def _one_more(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else ops.constant_pad_nd(mask, [0, 1], 0)
 
 
+def _padding_by_head(mask: Tensor, batch: int, num_heads: int, source: int) -> Tensor:
+    """A mask of keys, the same for all queries of all heads."""
+    if tuple(mask.shape) != (batch, source):
+        raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got "
+                             f"{mask.shape}")
+    mask = mask.reshape([batch, 1, 1, source]).expand([batch, num_heads, 1, source])
+    return mask.reshape([batch * num_heads, 1, source])
+
+
 # ---------------------------------------------------------------------------------------------
 # Projections and attention
 
 
 def _project(query, key, value, in_proj_weight, in_proj_bias, separate) -> list[Tensor]:
     """Queries, keys and values from their sources."""
+    if key.shape[:2] != value.shape[:2] or separate is None and key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
     if separate is not None:
         if any(w is None for w in separate):
             raise AssertionError("use_separate_proj_weight is True but q_proj_weight, "
@@ -117,6 +136,12 @@ def _attend(q, k, v, mask, dropout_p) -> tuple[Tensor, Tensor]:
     return ops.bmm(weights, v), weights
 
 
+def _weights_by_head(weights: Tensor, batch: int, num_heads: int, average: bool) -> Tensor:
+    """The weights of each example and head, or their mean over the heads."""
+    weights = weights.reshape([batch, num_heads, *weights.shape[1:]])
+    return weights.mean(1) if average else weights
+
+
 def multi_head_attention_forward(
         query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
         in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
@@ -131,12 +156,9 @@ def multi_head_attention_forward(
     """Projections, attention of each head, joint output projection; output and weights."""
     batched = _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        same = query is key and key is value
-        query = query.unsqueeze(1)
-        key, value = (query, query) if same else (key.unsqueeze(1), value.unsqueeze(1))
+        query, key, value = _with_batch_dim(query, key, value)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     target, batch, embed_dim = query.shape
-    source = key.shape[0]
     key_padding_mask = canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask",
                                       query.dtype)
     if is_causal and attn_mask is None:
@@ -147,46 +169,35 @@ def multi_head_attention_forward(
         attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
         is_causal = is_causal and key_padding_mask is None
     head_dim = _head_dim(embed_dim, embed_dim_to_check, num_heads)
-    if key.shape[:2] != value.shape[:2] or (not use_separate_proj_weight
-                                            and key.shape != value.shape):
-        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias, separate)
     rows = batch * num_heads
-    attn_mask = _with_heads_dim(attn_mask, rows, target, source)
-    if bias_k is not None and bias_v is not None:
+    attn_mask = _with_heads_dim(attn_mask, rows, target, key.shape[0])
+    if bias_k is not None or bias_v is not None:
+        if bias_k is None or bias_v is None:
+            raise AssertionError("bias_k and bias_v are either both given or both None")
         if static_k is not None or static_v is not None:
             raise AssertionError("bias cannot be added to static key or value")
         k = ops.cat([k, bias_k.repeat(1, batch, 1)])
         v = ops.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
-    elif bias_k is not None or bias_v is not None:
-        raise AssertionError("bias_k and bias_v are either both given or both None")
-    q = _by_head(q, rows, head_dim)
-    k = _by_head(k, rows, head_dim) if static_k is None else _static(static_k, rows, head_dim)
-    v = _by_head(v, rows, head_dim) if static_v is None else _static(static_v, rows, head_dim)
+    q, k, v = (_by_head(x, rows, head_dim) if static is None else _static(static, rows, head_dim)
+               for x, static in ((q, None), (k, static_k), (v, static_v)))
     if add_zero_attn:
         zeros = ops.new_zeros(k, [rows, 1, head_dim])
         k, v = ops.cat([k, zeros], 1), ops.cat([v, zeros], 1)
         attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
     source = k.shape[1]
     if key_padding_mask is not None:
-        if tuple(key_padding_mask.shape) != (batch, source):
-            raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got "
-                                 f"{key_padding_mask.shape}")
-        blocked = key_padding_mask.reshape([batch, 1, 1, source]).expand(
-            [batch, num_heads, 1, source]).reshape([rows, 1, source])
+        blocked = _padding_by_head(key_padding_mask, batch, num_heads, source)
         attn_mask = blocked if attn_mask is None else attn_mask + blocked
-    if not training:
-        dropout_p = 0.0
-    weights = None
+    dropout_p = dropout_p if training else 0.0
     if need_weights:
         out, weights = _attend(q, k, v, attn_mask, dropout_p)
         out = out.transpose(0, 1).reshape([target * batch, embed_dim])
-        weights = weights.reshape([batch, num_heads, target, source])
-        weights = weights.mean(1) if average_attn_weights else weights
+        weights = _weights_by_head(weights, batch, num_heads, average_attn_weights)
     else:
-        out = _fused(q, k, v, attn_mask, dropout_p, is_causal, batch, num_heads)
+        out, weights = _fused(q, k, v, attn_mask, dropout_p, is_causal, batch, num_heads), None
     out = ops.linear(out, out_proj_weight, out_proj_bias).reshape([target, batch, -1])
     if batched:
         return out, weights
