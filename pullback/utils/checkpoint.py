@@ -433,6 +433,33 @@ def _recording_level():
     return False, None
 
 
+def _check_reentrant(kwargs: dict, context_fn: Callable, debug: bool) -> None:
+    """Refuse what the re-entrant form does not take."""
+    if kwargs:
+        raise errors.BadValue(
+            errors.text(
+                f"Unexpected keyword arguments: {', '.join(kwargs)} ({errors.user_line()})",
+                cure="pass use_reentrant=False, which takes them",
+            )
+        )
+    if context_fn is not noop_context_fn or debug:
+        raise errors.BadValue(
+            errors.text(
+                "Passing `context_fn` or `debug` is only supported when use_reentrant=False "
+                f"({errors.user_line()})"
+            )
+        )
+
+
+def _captured(interp, forward, function: Callable, args: tuple, kwargs: dict) -> Any:
+    """The call where a graph is captured: its nodes are marked, and the cut decides."""
+    with Tagging(interp, getattr(forward, "policy", None)):
+        if isinstance(forward, Hook):
+            return function(*args, **kwargs)
+        with forward:
+            return function(*args, **kwargs)
+
+
 def checkpoint(
     function: Callable,
     *args,
@@ -454,20 +481,7 @@ def checkpoint(
     preserve = kwargs.pop("preserve_rng_state", True)
     function = present()(function)  # both runs in the dtypes of this one
     if use_reentrant:
-        if kwargs:
-            raise errors.BadValue(
-                errors.text(
-                    f"Unexpected keyword arguments: {', '.join(kwargs)} ({errors.user_line()})",
-                    cure="pass use_reentrant=False, which takes them",
-                )
-            )
-        if context_fn is not noop_context_fn or debug:
-            raise errors.BadValue(
-                errors.text(
-                    "Passing `context_fn` or `debug` is only supported when use_reentrant=False "
-                    f"({errors.user_line()})"
-                )
-            )
+        _check_reentrant(kwargs, context_fn, debug)
         if len(state.stack) == 1:
             return CheckpointFunction.apply(function, preserve, *args)
     if determinism_check not in _CHECKS:
@@ -486,12 +500,7 @@ def checkpoint(
     if not possible:
         return function(*args, **kwargs)
     if hasattr(interp, "region"):
-        forward = context_fn()[0]
-        with Tagging(interp, getattr(forward, "policy", None)):
-            if isinstance(forward, Hook):
-                return function(*args, **kwargs)
-            with forward:
-                return function(*args, **kwargs)
+        return _captured(interp, context_fn()[0], function, args, kwargs)
     forward, second = context_fn() if trace is None else trace.runs
     if state.mode and context_fn is noop_context_fn and trace is None:
         forward, second = create_selective_checkpoint_contexts(keep_random)
