@@ -182,6 +182,20 @@ def _cubic_interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
     return min(max(least, low), high)
 
 
+def _moved_in(t, t1, t2, stuck: bool) -> tuple:
+    """A step length between two others, and whether it is too close to one of them.
+
+    Once is fine; the second time, and outside of the interval, it is moved in.
+    """
+    left, right = min(t1, t2), max(t1, t2)
+    margin = 0.1 * (right - left)
+    if not min(right - t, t - left) < margin:
+        return t, False
+    if not (stuck or t >= right or t <= left):
+        return t, True
+    return right - margin if abs(t - right) < abs(t - left) else left + margin, False
+
+
 def _strong_wolfe(obj_func, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change=1e-9, max_ls=25):
     """A step length that satisfies the strong Wolfe conditions: (loss, gradient, length, calls).
 
@@ -220,17 +234,7 @@ def _strong_wolfe(obj_func, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_chang
         (t1, f1, _, s1), (t2, f2, _, s2) = bracket
         if abs(t2 - t1) * longest < tolerance_change:
             break
-        t = _cubic_interpolate(t1, f1, s1, t2, f2, s2)
-        left, right = min(t1, t2), max(t1, t2)
-        margin = 0.1 * (right - left)
-        if min(right - t, t - left) < margin:  # too close to an end: once is fine, then move in
-            if stuck or t >= right or t <= left:
-                t = right - margin if abs(t - right) < abs(t - left) else left + margin
-                stuck = False
-            else:
-                stuck = True
-        else:
-            stuck = False
+        t, stuck = _moved_in(_cubic_interpolate(t1, f1, s1, t2, f2, s2), t1, t2, stuck)
         here = evaluate(t)
         calls, rounds = calls + 1, rounds + 1
         if here[1] > f + c1 * t * gtd or here[1] >= bracket[low][1]:
