@@ -1,11 +1,8 @@
-"""A fixed corpus of graphs; what the generator makes of each is recorded in
-`tests/data/generated_hashes.json`.
+"""A fixed corpus of graphs; the C that each becomes is recorded in `tests/data/generated.txt`.
 
 python tests/compile/corpus.py          writes the file anew, after a change that is meant
 """
 
-import hashlib
-import json
 import sys
 from pathlib import Path
 
@@ -17,8 +14,9 @@ from standin import trace, with_grad
 
 import pullback as pb
 import pullback.nn.functional as F
+from tests.helpers import texts
 
-RECORD = Path(__file__).parents[1] / "data" / "generated_hashes.json"
+RECORD = Path(__file__).parents[1] / "data" / "generated.txt"
 WIDTHS = (16, 32, 64)  # bytes of a vector register: the text depends on nothing else of the machine
 
 
@@ -111,23 +109,24 @@ def generated(name: str, vector_bytes: int):
     return make_unit(lowered, schedule(lowered), name, vector_bytes)
 
 
-def digest(name: str, vector_bytes: int) -> str:
+def text(name: str, vector_bytes: int) -> str:
+    """The generated C and the plan, for people to read and tests to compare."""
     unit = generated(name, vector_bytes)
     plan = {
         k: v for k, v in unit.plan.items() if k not in ("inputs", "buffers", "outputs")
     }  # NumPy's type numbers
-    text = (
-        unit.source + repr(plan) + repr([(k["name"], k["nodes"]) for k in unit.report["kernels"]])
-    )
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    shown = [f"/* {key}: {value!r} */" for key, value in plan.items()]
+    shown += [f"/* {k['name']}: {', '.join(k['nodes'])} */" for k in unit.report["kernels"]]
+    return "\n".join([unit.source, *shown])
 
 
-def record() -> dict:
-    return {name: {str(w): digest(name, w) for w in WIDTHS} for name in CORPUS}
+def all_widths(name: str) -> dict[str, str]:
+    """Width of vectors -> text."""
+    return {str(w): text(name, w) for w in WIDTHS}
 
 
 if __name__ == "__main__":
     from pullback.compile import unit
 
     unit.last_level_cache = lambda: 32 << 20  # as in the test
-    RECORD.write_text(json.dumps(record(), indent=1) + "\n")
+    texts.write(RECORD, {name: all_widths(name) for name in CORPUS})

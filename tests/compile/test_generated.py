@@ -1,6 +1,5 @@
 """The generated C of a fixed corpus does not change unnoticed, nor with the machine or the run."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,8 +8,10 @@ import corpus
 import pytest
 
 from pullback.compile import toolchain, unit
+from tests.helpers import texts
 
-HINT = "the generated C changed; if that is meant, run: python tests/compile/corpus.py"
+RECORDED = texts.read(corpus.RECORD)
+HINT = "\nthe generated C changed; if that is meant, run: python tests/compile/corpus.py"
 
 
 @pytest.fixture(autouse=True)
@@ -21,17 +22,15 @@ def plain_machine(monkeypatch):
 
 @pytest.mark.parametrize("name", list(corpus.CORPUS))
 def test_recorded(name):
-    recorded = json.loads(corpus.RECORD.read_text())
-    assert sorted(recorded) == sorted(corpus.CORPUS)
-    got = {str(w): corpus.digest(name, w) for w in corpus.WIDTHS}
-    assert got == recorded[name], HINT
+    assert sorted(RECORDED) == sorted(corpus.CORPUS)
+    texts.check(name, corpus.all_widths(name), RECORDED[name], HINT)
 
 
 def test_another_process_generates_the_same():
     """Neither hash seeds nor addresses nor what was compiled before show in the text."""
     code = (
         f"import sys; sys.path.insert(0, {os.path.dirname(corpus.__file__)!r})\n"
-        "import corpus\nprint(corpus.digest('mlp', 32), corpus.digest('attention', 32))"
+        "import corpus\nprint(corpus.text('mlp', 32), corpus.text('attention', 32))"
     )
     found = {
         subprocess.run(

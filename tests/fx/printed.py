@@ -1,21 +1,15 @@
-"""How graphs print, as digests: of programs, of families of functions, of the table's entries.
+"""How graphs print: of programs, of families of functions, of the table's entries.
 
 The same functions run with PyTorch (`record_printed.py`) and with this package (`test_printed.py`).
 """
 
 import contextlib
-import hashlib
 import io
 import warnings
 
 from literals import prints
 
 MODES = ("real", "fake", "symbolic", "pre")
-
-
-def digest(text: str) -> str:
-    """Short for a text."""
-    return hashlib.sha1(text.encode()).hexdigest()[:12]
 
 
 def quietly(function):

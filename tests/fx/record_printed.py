@@ -1,11 +1,10 @@
-"""Write `tests/data/printed.json` with PyTorch: `python tests/fx/record_printed.py`.
+"""Write `tests/data/printed/*.txt` with PyTorch: `python tests/fx/record_printed.py`.
 
 Only what prints equal is written; the rest is counted.  With names of entries, families or programs
 as arguments nothing is written and their differences are shown.
 """
 
 import difflib
-import json
 import sys
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import numpy as np  # noqa: E402
 import printed_programs  # noqa: E402
 import torch  # noqa: E402
 from functorch.compile import aot_function, make_boxed_compiler  # noqa: E402
-from printed import MODES, digest, of_entry, of_family, of_program  # noqa: E402
+from printed import MODES, of_entry, of_family, of_program  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import pullback  # noqa: E402
@@ -26,6 +25,7 @@ from pullback.array import dtype as dt  # noqa: E402
 from pullback.core.op import registry  # noqa: E402
 from pullback.fx.make_fx import make_fx as our_make_fx  # noqa: E402
 from pullback.testing import samples  # noqa: E402
+from tests.helpers import texts  # noqa: E402
 
 OURS = pullback.aot.aot_function, pullback.aot.make_boxed_compiler
 
@@ -89,9 +89,9 @@ if __name__ == "__main__":
                 same, of = counts.get(key, (0, 0))
                 counts[key] = same + (ours.get(graph) == text), of + 1
                 if ours.get(graph) == text:
-                    kept.setdefault(name, {})[graph] = digest(text)
+                    kept.setdefault(name, {})[graph] = text
     for key, (same, of) in counts.items():
         print(f"{key}: {same} of {of} equal")
     if not chosen:
-        path = HERE.parent / "data/printed.json"
-        path.write_text(json.dumps(found, separators=(",", ":")).replace("},", "},\n") + "\n")
+        for topic, kept in found.items():
+            texts.write(HERE.parent / f"data/printed/{topic}.txt", kept)

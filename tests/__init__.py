@@ -1,0 +1,1 @@
+"""The tests; what several of them use is in `tests.helpers`."""
