@@ -556,7 +556,7 @@ class fill_Tensor(Op):
                 "fill_ only supports 0-dimension value tensor "
                 f"but got tensor with {value.ndim} dimensions."
             )
-        return xp.full_like(self, value)
+        return xp.full_like(self, value if self.dtype.kind in "cV" else value.real)
 
     def decomp(self, value):
         if value.ndim:

@@ -11,6 +11,7 @@ import math
 
 from ..array import dtype as dt
 from ..array.dims import wrap_dim, wrap_dims
+from ..array.xp import sums
 from ..core.op import Composite, Op, Reduction
 from ..errors import DTypeError
 from ..table.packets import ops
@@ -136,7 +137,7 @@ def extremes_of_all(s):
 
 def _sum(xp, self, dim, keepdim, dtype):
     axes = wrap_dims(dim, self.ndim)
-    out = accumulated(xp, self, dtype).sum(axis=axes, keepdims=keepdim)
+    out = sums(xp, accumulated(xp, self, dtype), axes, keepdim)
     return finished(xp, out, dtype)
 
 
@@ -312,9 +313,9 @@ _FEW_DIGITS = 1e-30  # below it, sums of squares in single precision have lost s
 def _moments(xp, self, dim, correction, keepdim):
     axes = wrap_dims(dim, self.ndim)
     count = math.prod(self.shape[a] for a in axes)
-    mean = xp.sum(self, axis=axes, keepdims=True) / xp.asarray(count, dtype=self.dtype)
+    mean = sums(xp, self, axes) / xp.asarray(count, dtype=self.dtype)
     freedom = max(count - (1 if correction is None else correction), 0)
-    total = xp.sum(real_square(self - mean), axis=axes, keepdims=keepdim)
+    total = sums(xp, real_square(self - mean), axes, keepdim)
     mean = mean if keepdim else xp.reshape(mean, total.shape)
     return total / xp.asarray(freedom, dtype=total.dtype), mean
 

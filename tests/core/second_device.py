@@ -50,7 +50,9 @@ def _wrap(value):
 def _lifted(function):
     @functools.wraps(function)
     def call(*args, **kwargs):
-        return _wrap(function(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()}))
+        kwargs = {k: _unwrap(v) for k, v in kwargs.items()}
+        with np.errstate(all="ignore"):  # devices do not warn
+            return _wrap(function(*map(_unwrap, args), **kwargs))
 
     return call
 

@@ -57,6 +57,7 @@ def test_creation_takes_the_dtype_of_out():
         torch.arange(0, 64, 0.5, out=torch.empty(0, dtype=torch.int64))
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized:UserWarning")
 def test_borrowed_memory_is_not_resized():
     """The caller looks at the array: a result in other memory would never reach it."""
     array = np.zeros(2)

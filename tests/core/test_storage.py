@@ -99,6 +99,7 @@ def test_resize():
             tracked.resize_(2)
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized:UserWarning")
 def test_memory_that_others_show_stays_where_it_is():
     array = np.ones(2)
     mine, shown = torch.from_numpy(array), torch.ones(3)

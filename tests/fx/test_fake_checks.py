@@ -70,6 +70,7 @@ def test_facts_of_two_tensors():
     assert output_alias_each_other([x[0], x[1]]) and not output_alias_each_other([x, x + 1])
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated:UserWarning")
 def test_memory_of_fakes():
     mode, x = FakeTensorMode(), torch.rand(2, 2, 2)
     view = x[1]

@@ -70,6 +70,7 @@ def same(found, wanted):
         assert a.shape == b.shape and torch.allclose(a, b)
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized:UserWarning")
 @pytest.mark.parametrize("remove", WAYS)
 @pytest.mark.parametrize("name", [*programs(torch), *more()])
 def test_values_and_what_becomes_of_the_arguments(name, remove):

@@ -269,7 +269,8 @@ def test_lint_finds_missing_attributes_and_doubled_names():
 
     module = Module()
     graph = Graph(module)
-    node = graph.get_attr("nope")
+    with pytest.warns(UserWarning, match="no underlying reference in the owning GraphModule"):
+        node = graph.get_attr("nope")
     with pytest.raises(LintError, match="nonexistent attribute"):
         graph.lint()
     module.nope = 1

@@ -185,7 +185,8 @@ def test_cuda_is_cupys():
             torch.cuda.Stream()
         with torch.cuda.device(-1):
             pass
-        with pytest.warns(UserWarning):
+        with (pytest.warns(UserWarning),
+              pytest.warns(FutureWarning, match=r"GradScaler\(args...\)` is deprecated")):
             assert not torch.cuda.amp.GradScaler().is_enabled()
 
 
