@@ -17,6 +17,14 @@ def same_numbers_in_any_order(request):
             value.bit_generator.state = state
 
 
+@pytest.fixture(autouse=True, scope="session")
+def said_before():
+    """What is said once in a process has been said: which test comes first makes no difference."""
+    from pullback.autograd import gradients
+
+    gradients._warned = True
+
+
 @pytest.fixture
 def without_torch(monkeypatch):
     """The real PyTorch, which other tests of the process may have imported, out of sight."""

@@ -482,9 +482,19 @@ def test_retain_grad():
     w = x * 2
     assert not w.retains_grad
     w.backward()
-    assert w.grad is None
+    with pytest.warns(UserWarning, match="not a leaf Tensor is being accessed"):
+        assert w.grad is None
     with pytest.raises(RuntimeError, match="requires_grad=False"):
         torch.ones(1).retain_grad()
+
+
+def test_a_gradient_with_a_history_and_its_leaf_are_warned_of_once(monkeypatch):
+    monkeypatch.setattr("pullback.autograd.gradients._warned", False)
+    x = leaf(2.0)
+    with pytest.warns(UserWarning, match="makes a reference cycle"):
+        (x * x).backward(create_graph=True)
+    (x * x).backward(create_graph=True)
+    x.grad = None
 
 
 def test_retain_grad_sees_other_hooks():

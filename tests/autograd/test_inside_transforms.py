@@ -185,6 +185,7 @@ def test_saved_tensors_hooks():
         close(hessian(lambda v: (v**3).sum())(x()), np.diag(6 * X))
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled:UserWarning")
 def test_edges_and_anomalies():
     def f(v):
         y = v * v

@@ -398,7 +398,7 @@ def test_schemas_from_hints(lib):
     with pytest.raises(ValueError, match=r"{'y'} in mutates_args were not found"):
         library.infer_schema(f, mutates_args={"y"})
     with pytest.raises(ValueError, match=r"the op mutates {'x'}"):
-        library.custom_op("tests_use::g", f, mutates_args=(), schema="(Tensor(a!) x) -> ()")
+        library.custom_op("tests_use::refused", f, mutates_args=(), schema="(Tensor(a!) x) -> ()")
     with pytest.raises(ValueError, match="OpOverload"):
         library.opcheck(torch.sin, (X,))
 
