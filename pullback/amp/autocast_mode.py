@@ -1,9 +1,10 @@
 """`autocast`: matrix products in a 16-bit dtype, what needs precision in float32.
 
-While it is on, `bind` hands every operator that is listed here to the `Policy` of the thread, which
-converts the tensors among its arguments and calls it again with itself out of the way.  The
-conversions are ordinary operators: recorded, traced and batched.  While it is off nobody looks:
-the eager path only leaves the beaten track where the ACTIVE counter says so.
+While it is on, `bind` hands every operator whose entry has an `autocast` class (those of PyTorch's
+CPU autocast) to the `Policy` of the thread, which converts the tensors among its arguments and
+calls it again with itself out of the way.  The conversions are ordinary operators: recorded, traced
+and batched.  While it is off nobody looks: the eager path only leaves the beaten track where the
+ACTIVE counter says so.
 """
 
 from __future__ import annotations
@@ -21,36 +22,6 @@ from ..core.state import count, state, tied
 from ..core.tape import Accumulate
 from ..pytree import tree_map
 
-# The operators of PyTorch's CPU autocast: in the 16-bit dtype, in float32, in the widest dtype of
-# their inputs.
-LOWER, FLOAT32, WIDEST = (frozenset(names.split()) for names in (
-    """
-    _addmm_activation _convolution addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc
-    conv_transpose1d conv_transpose2d conv_transpose3d linalg_vecdot linear matmul mm prelu
-    scaled_dot_product_attention
-    """,
-    """
-    _grid_sampler_2d_cpu_fallback _lu_with_info adaptive_avg_pool3d adaptive_max_pool3d
-    avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky
-    cholesky_inverse cholesky_solve cosine_embedding_loss cross_entropy_loss ctc_loss
-    fake_quantize_per_tensor_affine fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2
-    fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn
-    fractional_max_pool2d fractional_max_pool3d geqrf grid_sampler grid_sampler_2d
-    grid_sampler_3d hinge_embedding_loss huber_loss inverse kl_div l1_loss linalg_cholesky
-    linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
-    linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq linalg_matrix_rank
-    linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
-    lu_solve margin_ranking_loss max_pool3d max_unpool2d max_unpool3d mse_loss
-    multi_margin_loss multilabel_margin_loss multilabel_margin_loss_forward nanquantile
-    nll_loss nll_loss2d orgqr ormqr pinverse poisson_nll_loss polar prod qr quantile
-    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d
-    smooth_l1_loss soft_margin_loss stft svd trace triangular_solve triplet_margin_loss
-    view_as_complex
-    """,
-    "cat index_copy stack",
-))
-LISTED = LOWER | FLOAT32 | WIDEST
-
 # device type -> dtype that it starts with; only the CPU's does anything here
 DEVICES = {"cpu": dt.bfloat16, "cuda": dt.float16, "mps": dt.float16, "xpu": dt.float16,
            "hpu": dt.bfloat16, "ipu": dt.float16, "xla": dt.bfloat16}
@@ -59,8 +30,6 @@ _SUPPORTED = {"cpu": (dt.bfloat16, dt.float16)}
 
 class Policy:
     """Autocast of one thread while it is on; `bind` calls `run`."""
-
-    listed = LISTED
 
     def __init__(self, dtype: dt.DType, cached: bool, kept: dict) -> None:
         self.dtype, self.cached, self.kept = dtype, cached, kept
@@ -73,7 +42,7 @@ class Policy:
 
     def run(self, ov, flat: tuple):
         """An operator on converted arguments; what it is made of is left alone."""
-        target = self.target(ov.op.base_name, flat)
+        target = self.target(ov.op.autocast, flat)
         state.autocast = None
         try:
             if target is not None:
@@ -82,10 +51,10 @@ class Policy:
         finally:
             state.autocast = self
 
-    def target(self, name: str, flat: tuple) -> dt.DType:
-        if name in LOWER:
+    def target(self, kind: str, flat: tuple) -> dt.DType:
+        if kind == "lower":
             return self.dtype
-        if name in FLOAT32:
+        if kind == "float32":
             return dt.float32
         given = [t for v in flat for t in (v if type(v) in (list, tuple) else (v,)) if eligible(t)]
         return dt.float32 if any(t.dtype is dt.float32 for t in given) else self.dtype

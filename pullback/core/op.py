@@ -90,6 +90,8 @@ class Op:
         None  # function of the outputs that removes free signs and phases: what tests look at
     )
     kind = "op"
+    # dtype of its inputs while autocast is on: "lower" (the 16-bit one), "float32" or the "widest"
+    autocast: str | None = None
     tags: tuple = ()  # what PyTorch says of the operator (`table/tags.py`); kinds have theirs
     pure = True  # equal inputs give equal outputs
 

@@ -228,7 +228,7 @@ def bind(ov, flat: tuple):
     if not fast["ACTIVE"]:
         return compose(ov, flat) if ov.is_composite else bind_eager(ov, flat)
     policy = state.autocast
-    if policy is not None and ov.op.base_name in policy.listed:
+    if policy is not None and ov.op.autocast is not None:
         return policy.run(ov, flat)
     if ov.is_composite:
         return bind_composite(ov, flat)

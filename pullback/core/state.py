@@ -65,7 +65,7 @@ class State(threading.local):
     packing_refused: str | None = None  # why there must be none
     task = None  # the sweep that runs
     devices: tuple = ()  # where new tensors go that are not told (with ACTIVE counted)
-    autocast = None  # chooses the dtype of the operators that it lists (with ACTIVE counted)
+    autocast = None  # chooses the dtype of operators with an autocast class (with ACTIVE counted)
     stance = "default"  # what compiled functions do (with ACTIVE counted where it is another)
     default_device = False  # is the first of `devices` the default?
     faking = None  # the fake tensor mode that the user has entered (with ACTIVE counted)

@@ -258,6 +258,7 @@ class prelu(Composite):
     """Each element, times a learned slope (one for all, or one per channel) where negative."""
 
     schema = "prelu(Tensor self, Tensor weight) -> Tensor"
+    autocast = "lower"
     namespace = "nn.functional"
 
     def compose(self, weight):

@@ -112,6 +112,7 @@ class scaled_dot_product_attention(Composite):
     schema = ("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value,"
               " Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *,"
               " float? scale=None, bool enable_gqa=False) -> Tensor")
+    autocast = "lower"
     tags = ("nondeterministic_seeded",)
     method = False
     function = False

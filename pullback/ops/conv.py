@@ -175,6 +175,7 @@ class _convolution(Op):
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled,"
               " bool allow_tf32) -> Tensor")
+    autocast = "lower"
     number = 1
     promote = "keep"
     grad = convolution.grad
@@ -204,6 +205,7 @@ class _convolution_deprecated(Composite):
     schema = ("_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " SymInt[] padding, SymInt[] dilation, bool transposed, int[] output_padding,"
               " SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor")
+    autocast = "lower"
     method = False
     complex = True
 
@@ -362,6 +364,7 @@ class Convolution(Composite):
     """Convolution over `dims` dims; the batch dim may be missing."""
 
     dims: int
+    autocast = "lower"
     method = False
     complex = True
 
@@ -466,6 +469,7 @@ class TransposedConvolution(Composite):
     """Transpose of a convolution over `dims` dims; the batch dim may be missing."""
 
     dims: int
+    autocast = "lower"
     method = False
     complex = True
 

@@ -414,6 +414,7 @@ class ctc_loss_IntList(Composite):
     schema = ("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths,"
               " int[] target_lengths, int blank=0, int reduction=Mean, bool zero_infinity=False)"
               " -> Tensor")
+    autocast = "float32"
     method = False
     structure = {"log_probs": tangent_of_log_softmax}
 
@@ -436,6 +437,7 @@ class ctc_loss_Tensor(Composite):
     schema = ("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths,"
               " Tensor target_lengths, int blank=0, int reduction=Mean, bool zero_infinity=False)"
               " -> Tensor")
+    autocast = "float32"
     method = False
     structure = {"log_probs": tangent_of_log_softmax}
 

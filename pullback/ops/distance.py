@@ -196,6 +196,7 @@ class _cdist_backward(Composite):
 class cdist(Composite):
     """p-norm distances of all rows of x1 and x2; leading dims broadcast."""
     schema = "cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor"
+    autocast = "float32"
     method = False
 
     def compose(x1, x2, p, compute_mode):

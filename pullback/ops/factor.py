@@ -124,6 +124,7 @@ class _lu_with_info(Composite):
 
     schema = ("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True)"
               " -> (Tensor LU, Tensor pivots, Tensor info)")
+    autocast = "float32"
     method = False
     complex = True
 
@@ -359,6 +360,7 @@ class linalg_qr(Matrices):
     """A = Q R with orthonormal columns of Q and an upper triangular R."""
 
     schema = "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)"
+    autocast = "float32"
     kept = "matrix"
     grad = {"A": "qr_grad(grad_Q, grad_R, Q, R, mode, A.shape)"}
     push = {"Q, R": "qr_push(A_t, Q, R, mode)"}
@@ -394,6 +396,7 @@ class qr(Composite):
     """A = Q R with orthonormal columns of Q and an upper triangular R (older name)."""
 
     schema = "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)"
+    autocast = "float32"
     complex = True
 
     def compose(self, some):
@@ -409,6 +412,7 @@ class geqrf(Op):
 
     # `linalg_qr` has a derivative; that of the packed form is refused, as in PyTorch
     schema = "geqrf(Tensor self) -> (Tensor a, Tensor tau)"
+    autocast = "float32"
     kept = "matrix"
     out = ("castable",)
     promote = "keep"
@@ -463,6 +467,7 @@ class linalg_householder_product(MatricesComposite):
     """The first columns of a product of Householder reflections."""
 
     schema = "linalg_householder_product(Tensor input, Tensor tau) -> Tensor"
+    autocast = "float32"
 
     def compose(input, tau):
         name = "torch.linalg.householder_product"
@@ -483,6 +488,7 @@ class orgqr(Composite):
     """The first columns of a product of Householder reflections (older name)."""
 
     schema = "orgqr(Tensor self, Tensor input2) -> Tensor"
+    autocast = "float32"
     complex = True
 
     def compose(self, input2):
@@ -497,6 +503,7 @@ class ormqr(Composite):
 
     schema = ("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True,"
               " bool transpose=False) -> Tensor")
+    autocast = "float32"
     complex = True
 
     def compose(self, input2, input3, left, transpose):
@@ -589,6 +596,7 @@ class linalg_svd(MatricesComposite):
 
     schema = ("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
               " -> (Tensor U, Tensor S, Tensor Vh)")
+    autocast = "float32"
     out = ("exact",)
     invariant = _svd_invariant
 
@@ -605,6 +613,7 @@ class svd(Composite):
 
     schema = ("svd(Tensor self, bool some=True, bool compute_uv=True)"
               " -> (Tensor U, Tensor S, Tensor V)")
+    autocast = "float32"
     invariant = lambda U, S, V: _svd_invariant(U, S, V.mH)
     complex = True
 
@@ -626,6 +635,7 @@ class linalg_svdvals(Matrices):
     """Singular values in descending order; the vectors are computed only for derivatives."""
 
     schema = "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor"
+    autocast = "float32"
     grad = {"A": "svdvals_grad(grad, A)"}
     push = "svdvals_push(A_t, A_p)"
     batch = stacked()
@@ -718,6 +728,7 @@ class linalg_eigh(MatricesComposite):
 
     schema = ("linalg_eigh(Tensor self, str UPLO=\"L\")"
               " -> (Tensor eigenvalues, Tensor eigenvectors)")
+    autocast = "float32"
     out = ("exact",)
     structure = {"self": hermitian}
     invariant = _eigh_invariant
@@ -733,6 +744,7 @@ class linalg_eigvalsh(Matrices):
     """Eigenvalues of a Hermitian matrix; the vectors are computed only for derivatives."""
 
     schema = "linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor"
+    autocast = "float32"
     grad = {"self": "eigvalsh_grad(grad, self, UPLO)"}
     push = "eigvalsh_push(self_t, self_p, UPLO)"
     batch = stacked()
@@ -782,6 +794,7 @@ class linalg_eig(Matrices):
     """Eigenvalues and eigenvectors, of unit length, of a general matrix."""
 
     schema = "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)"
+    autocast = "float32"
     kept = "matrix"
     out = ("castable",)
     grad = {"self": "eig_grad(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors)"}
@@ -810,6 +823,7 @@ class linalg_eigvals(Matrices):
     """Eigenvalues of a general matrix; the vectors are computed only for derivatives."""
 
     schema = "linalg_eigvals(Tensor self) -> Tensor"
+    autocast = "float32"
     kept = "matrix"
     out = ("castable",)
     grad = {"self": "eigvals_grad(grad, self)"}

@@ -313,12 +313,14 @@ def _planes(real: bool = False, named: bool = False):
     return samples
 
 
-def _entry(schema: str, doc: str, compose, samples, **more) -> None:
+def _entry(schema: str, doc: str, compose, samples, autocast: str | None = "float32",
+           **more) -> None:
     """A public transform: a composite that only `pullback.fft` offers."""
     name = schema[: schema.index("(")]
     body = dict(
         schema=schema,
         __doc__=doc,
+        autocast=autocast,
         compose=compose,
         samples=samples,
         method=False,
@@ -417,33 +419,37 @@ def _ihfftn(self, s, dim, norm):
     return ops._fft_c2c(out, dims[:-1], code, False) if len(dims) > 1 else out
 
 
-for _name, _doc, _compose, _real in (
+for _name, _doc, _compose, _real, _autocast in (
     (
         "fft",
         "Discrete Fourier transform",
         lambda x, s, dim, norm: _transform_many(x, s, dim, norm, True),
         False,
+        "float32",
     ),
     (
         "ifft",
         "Inverse discrete Fourier transform",
         lambda x, s, dim, norm: _transform_many(x, s, dim, norm, False),
         False,
+        "float32",
     ),
     (
         "rfft",
         "Discrete Fourier transform of a real signal, one-sided in the last dim,",
         _rfftn,
         True,
+        "float32",
     ),
-    ("irfft", "Inverse of `rfftn`", _irfftn, False),
+    ("irfft", "Inverse of `rfftn`", _irfftn, False, "float32"),
     (
         "hfft",
         "Real transform of a conjugate-symmetric signal that is given by its first half",
         _hfftn,
         False,
+        None,
     ),
-    ("ihfft", "Inverse of `hfftn`", _ihfftn, True),
+    ("ihfft", "Inverse of `hfftn`", _ihfftn, True, None),
 ):
     _entry(
         f"fft_{_name}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None)"
@@ -451,6 +457,7 @@ for _name, _doc, _compose, _real in (
         f"{_doc} over two dims.",
         _compose,
         _planes(_real, True),
+        _autocast,
         complex=not _real,
     )
     _entry(
@@ -458,6 +465,7 @@ for _name, _doc, _compose, _real in (
         f"{_doc} over several dims, all by default.",
         _compose,
         _planes(_real),
+        _autocast,
         complex=not _real,
     )
 

@@ -193,6 +193,7 @@ class index_copy(_Rewritten):
     """A copy of `self` with slices of `source` at the listed indices of one dim."""
 
     schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"
+    autocast = "widest"
     linear = ("self", "source")
     grad = {
         "self": "grad.index_fill(dim, index, 0)",

@@ -233,6 +233,7 @@ class grid_sampler_2d(GridSampler):
     dims = 2
     schema = ("grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode,"
               " int padding_mode, bool align_corners) -> Tensor")
+    autocast = "float32"
     core = True
     grad = {"input, grid": ("grid_sampler_2d_backward(grad, input, grid, interpolation_mode,"
                             " padding_mode, align_corners, list(grad_input_mask))"
@@ -265,6 +266,7 @@ class grid_sampler_3d(GridSampler):
     dims = 3
     schema = ("grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode,"
               " int padding_mode, bool align_corners) -> Tensor")
+    autocast = "float32"
     kept = "window"
     grad = {"input, grid": ("grid_sampler_3d_backward(grad, input, grid, interpolation_mode,"
                             " padding_mode, align_corners, list(grad_input_mask))"
@@ -296,6 +298,7 @@ class grid_sampler(Composite):
 
     schema = ("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode,"
               " bool align_corners) -> Tensor")
+    autocast = "float32"
     method = False
 
     def compose(input, grid, interpolation_mode, padding_mode, align_corners):
@@ -316,6 +319,7 @@ class _grid_sampler_2d_cpu_fallback(Composite):
 
     schema = ("_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode,"
               " int padding_mode, bool align_corners) -> Tensor")
+    autocast = "float32"
     method = False
 
     def compose(input, grid, interpolation_mode, padding_mode, align_corners):

@@ -56,6 +56,7 @@ class cat(Op):
     """Tensors joined along a dim."""
 
     schema = "cat(Tensor[] tensors, int dim=0) -> Tensor"
+    autocast = "widest"
     core = True
     lies, arranges = "channels", True
     method = False
@@ -144,6 +145,7 @@ class stack(Op):
     """Tensors of one shape joined along a new dim."""
 
     schema = "stack(Tensor[] tensors, int dim=0) -> Tensor"
+    autocast = "widest"
     out = ("castable",)
     method = False
     promote = "keep"

@@ -156,6 +156,7 @@ class pinverse(Composite):
     """Pseudo-inverse (older name)."""
 
     schema = "pinverse(Tensor self, float rcond=1e-15) -> Tensor"
+    autocast = "float32"
     complex = True
 
     def compose(self, rcond):
@@ -191,6 +192,7 @@ class linalg_matrix_rank_atol_rtol_float(MatricesComposite):
 
     schema = ("linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None,"
               " float? rtol=None, bool hermitian=False) -> Tensor")
+    autocast = "float32"
 
     def compose(self, atol, rtol, hermitian):
         limits = [None if t is None else ops.full((), t, dtype=self.dtype.to_real(),
@@ -208,6 +210,7 @@ class linalg_matrix_rank_atol_rtol_tensor(MatricesComposite):
 
     schema = ("linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None,"
               " Tensor? rtol=None, bool hermitian=False) -> Tensor")
+    autocast = "float32"
 
     def compose(input, atol, rtol, hermitian):
         return _rank(input, atol, rtol, hermitian)
@@ -221,6 +224,7 @@ class linalg_matrix_rank(MatricesComposite):
     """Rank of a matrix: how many singular values are above `tol`."""
 
     schema = "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor"
+    autocast = "float32"
 
     def compose(self, tol, hermitian):
         return ops.linalg_matrix_rank.atol_rtol_float(self, atol=tol, rtol=0.0,
@@ -235,6 +239,7 @@ class linalg_matrix_rank_tol_tensor(MatricesComposite):
 
     schema = ("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False)"
               " -> Tensor")
+    autocast = "float32"
 
     def compose(input, tol, hermitian):
         return _rank(input, tol, ops.zeros_like(tol), hermitian)
@@ -281,6 +286,7 @@ class linalg_lstsq(Matrices):
 
     schema = ("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> "
               "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")
+    autocast = "float32"
     kept = "matrix"
     tags = ("dynamic_output_shape",)
     out = ("castable",)

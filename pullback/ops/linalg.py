@@ -67,6 +67,7 @@ class linalg_cholesky_ex(Matrices):
 
     schema = ("linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False)"
               " -> (Tensor L, Tensor info)")
+    autocast = "float32"
     kept = "matrix"
     grad = {"self": "cholesky_grad(grad, L, upper)"}
     push = {"L": "cholesky_push(self_t, L, upper)"}
@@ -102,6 +103,7 @@ class linalg_cholesky(MatricesComposite):
     """Triangular factor of a positive-definite matrix."""
 
     schema = "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor"
+    autocast = "float32"
     out = ("exact",)
     structure = {"self": hermitian}
 
@@ -116,6 +118,7 @@ class cholesky(Composite):
     """Triangular factor of a positive-definite matrix (older name)."""
 
     schema = "cholesky(Tensor self, bool upper=False) -> Tensor"
+    autocast = "float32"
     structure = {"self": hermitian}
     complex = True
 
@@ -169,6 +172,7 @@ class cholesky_solve(Op):
     """Solution of a system whose matrix is given by its Cholesky factor."""
 
     schema = "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor"
+    autocast = "float32"
     kept = "matrix"
     out = ("castable",)
     structure = {"input2": triangular}
@@ -202,6 +206,7 @@ class cholesky_inverse(Composite):
     """Inverse of a matrix that is given by its Cholesky factor."""
 
     schema = "cholesky_inverse(Tensor self, bool upper=False) -> Tensor"
+    autocast = "float32"
     structure = {"self": triangular}
     complex = True
 
@@ -432,6 +437,7 @@ class linalg_cond(MatricesComposite):
     """Condition number in a norm; infinite for singular matrices."""
 
     schema = "linalg_cond(Tensor self, Scalar? p=None) -> Tensor"
+    autocast = "float32"
 
     def compose(self, p):
         return _cond(self, p)
@@ -446,6 +452,7 @@ class linalg_cond_p_str(MatricesComposite):
     """Condition number in the "fro" or "nuc" norm."""
 
     schema = "linalg_cond.p_str(Tensor self, str p) -> Tensor"
+    autocast = "float32"
 
     def compose(self, p):
         return _cond(self, p)

@@ -370,6 +370,7 @@ class nll_loss(Composite):
 
     schema = ("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean,"
               " SymInt ignore_index=-100) -> Tensor")
+    autocast = "float32"
     method = False
     function = False
 
@@ -385,6 +386,7 @@ class nll_loss2d(Composite):
 
     schema = ("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean,"
               " SymInt ignore_index=-100) -> Tensor")
+    autocast = "float32"
     method = False
     function = False
 
@@ -436,6 +438,7 @@ class cross_entropy_loss(Composite):
 
     schema = ("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None,"
               " int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor")
+    autocast = "float32"
     method = False
     function = False
 

@@ -35,6 +35,7 @@ class soft_margin_loss(Op):
     """log(1 + exp(-target * x)), reduced."""
 
     schema = "soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
+    autocast = "float32"
     lies = "self"
     promote = "default"
     grad = {"self": "soft_margin_loss_backward(grad, self, target, reduction)"}
@@ -166,6 +167,7 @@ class multi_margin_loss(Op):
 
     schema = ("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1,"
               " Tensor? weight=None, int reduction=Mean) -> Tensor")
+    autocast = "float32"
     promote = "keep"
     grad = {"self": "multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)"}
     push = ("per_row(self_t * multi_margin_loss_backward(ones_like(result), self_p, target, p,"
@@ -303,6 +305,7 @@ class multilabel_margin_loss_forward(Op):
 
     schema = ("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction)"
               " -> (Tensor output, Tensor is_target)")
+    autocast = "float32"
     promote = "keep"
     grad = {"self": "multilabel_margin_loss_backward(grad, self, target, reduction, is_target)"}
     push = {"output": ("per_row(self_t * multilabel_margin_loss_backward(ones_like(output), self_p,"
@@ -430,6 +433,7 @@ class multilabel_margin_loss(Composite):
     """multilabel_margin_loss_forward without the label marks."""
 
     schema = "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
+    autocast = "float32"
     method = False
     function = False
 
@@ -495,6 +499,7 @@ class cosine_embedding_loss(Composite):
 
     schema = ("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.,"
               " int reduction=Mean) -> Tensor")
+    autocast = "float32"
     method = False
 
     def compose(input1, input2, target, margin, reduction):
@@ -525,6 +530,7 @@ class hinge_embedding_loss(Composite):
 
     schema = ("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.,"
               " int reduction=Mean) -> Tensor")
+    autocast = "float32"
     method = False
 
     def compose(self, target, margin, reduction):
@@ -542,6 +548,7 @@ class margin_ranking_loss(Composite):
 
     schema = ("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.,"
               " int reduction=Mean) -> Tensor")
+    autocast = "float32"
     method = False
 
     def compose(input1, input2, target, margin, reduction):
@@ -558,6 +565,7 @@ class triplet_margin_loss(Composite):
     schema = ("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative,"
               " float margin=1., float p=2., float eps=1e-06, bool swap=False,"
               " int reduction=Mean) -> Tensor")
+    autocast = "float32"
     method = False
 
     def compose(anchor, positive, negative, margin, p, eps, swap, reduction):

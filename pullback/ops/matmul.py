@@ -176,6 +176,7 @@ class mm(Op):
     """Matrix times matrix."""
 
     schema = "mm(Tensor self, Tensor mat2) -> Tensor"
+    autocast = "lower"
     core = True
     promote = "keep"
     multilinear = ("self", "mat2")
@@ -210,6 +211,7 @@ class bmm(Op):
     """Matrix products of two stacks of matrices."""
 
     schema = "bmm(Tensor self, Tensor mat2) -> Tensor"
+    autocast = "lower"
     core = True
     promote = "keep"
     multilinear = ("self", "mat2")
@@ -346,6 +348,7 @@ class addmm(Op):
 
     schema = ("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    autocast = "lower"
     core = True
     promote = "keep"
     grad = {
@@ -397,6 +400,7 @@ class baddbmm(Op):
 
     schema = ("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1,"
               " Scalar alpha=1) -> Tensor")
+    autocast = "lower"
     promote = "keep"
     grad = {
         "self": "scale_by(grad, beta)",
@@ -442,6 +446,7 @@ class addbmm(Op):
 
     schema = ("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    autocast = "lower"
     promote = "keep"
     grad = {
         "self": "scale_by(grad, beta)",
@@ -592,6 +597,7 @@ class matmul(Composite):
     """Product of two tensors seen as stacks of matrices or vectors."""
 
     schema = "matmul(Tensor self, Tensor other) -> Tensor"
+    autocast = "lower"
     out = ("exact",)
     complex = True
 
@@ -676,6 +682,7 @@ class linear(Composite):
     """`input @ weight.T + bias`, over the last dim of `input`."""
 
     schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"
+    autocast = "lower"
     namespace = "nn.functional"
     function = False
     method = False
@@ -759,6 +766,7 @@ class addmm_dtype(Composite):
         "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, "
         "Scalar beta=1, Scalar alpha=1) -> Tensor"
     )
+    autocast = "lower"
 
     def compose(self, mat1, mat2, out_dtype, beta, alpha):
         return ops.addmm(*_widened(self, mat1, mat2, out_dtype), beta=beta, alpha=alpha)
@@ -774,6 +782,7 @@ class baddbmm_dtype(Composite):
         "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, "
         "Scalar beta=1, Scalar alpha=1) -> Tensor"
     )
+    autocast = "lower"
 
     def compose(self, batch1, batch2, out_dtype, beta, alpha):
         return ops.baddbmm(*_widened(self, batch1, batch2, out_dtype), beta=beta, alpha=alpha)

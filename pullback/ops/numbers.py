@@ -187,6 +187,7 @@ class polar(Pointwise):
 
     ordered = False
     schema = "polar(Tensor abs, Tensor angle) -> Tensor"
+    autocast = "float32"
     tags = ()
     out = ("exact",)
     promote = "keep"

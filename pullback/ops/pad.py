@@ -281,6 +281,7 @@ class reflection_pad1d(Padding):
 
     mode, dims = "reflect", 1
     schema = "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor"
+    autocast = "float32"
     core = "apart"
     grad = {"self": "reflection_pad1d_backward(grad, self, padding)"}
 
@@ -299,6 +300,7 @@ class reflection_pad2d(Padding):
 
     mode, dims = "reflect", 2
     schema = "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor"
+    autocast = "float32"
     core = "apart"
     grad = {"self": "reflection_pad2d_backward(grad, self, padding)"}
 
@@ -335,6 +337,7 @@ class replication_pad1d(Padding):
 
     mode, dims = "replicate", 1
     schema = "replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor"
+    autocast = "float32"
     grad = {"self": "replication_pad1d_backward(grad, self, padding)"}
 
 
@@ -352,6 +355,7 @@ class replication_pad2d(Padding):
 
     mode, dims = "replicate", 2
     schema = "replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor"
+    autocast = "float32"
     core = "apart"
     grad = {"self": "replication_pad2d_backward(grad, self, padding)"}
 
@@ -370,6 +374,7 @@ class replication_pad3d(Padding):
 
     mode, dims = "replicate", 3
     schema = "replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor"
+    autocast = "float32"
     core = "apart"
     grad = {"self": "replication_pad3d_backward(grad, self, padding)"}
 

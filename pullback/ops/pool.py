@@ -195,6 +195,7 @@ class max_pool3d(Composite):
 
     schema = ("max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0,"
               " int[3] dilation=1, bool ceil_mode=False) -> Tensor")
+    autocast = "float32"
     method = False
     samples = max_pool3d_with_indices.samples
 
@@ -260,6 +261,7 @@ class avg_pool3d(AvgPool):
     schema = ("avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0,"
               " bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)"
               " -> Tensor")
+    autocast = "float32"
     core = True
     grad = {"self": ("avg_pool3d_backward(grad, self, kernel_size, stride, padding, ceil_mode,"
                      " count_include_pad, divisor_override)")}
@@ -438,6 +440,7 @@ class adaptive_avg_pool3d(AdaptiveAvgPool):
 
     dims = 3
     schema = "adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor"
+    autocast = "float32"
 
 
 class AdaptiveMaxPool(Pooling):
@@ -484,6 +487,7 @@ class adaptive_max_pool3d(AdaptiveMaxPool):
 
     dims = 3
     schema = "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)"
+    autocast = "float32"
     kept = "window"
     grad = {"self": "adaptive_max_pool3d_backward(grad, self, result1)"}
     push = {"result0": "max_pool_double_backward(self_t, result1, 3)"}
@@ -575,6 +579,7 @@ class fractional_max_pool2d(FractionalMaxPool):
     dims = 2
     schema = ("fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size,"
               " Tensor random_samples) -> (Tensor, Tensor)")
+    autocast = "float32"
     kept = "window"
     grad = {"self": "fractional_max_pool2d_backward(grad, self, kernel_size, output_size, result1)"}
     push = {"result0": "max_pool_double_backward(self_t, result1, 2)"}
@@ -586,6 +591,7 @@ class fractional_max_pool3d(FractionalMaxPool):
     dims = 3
     schema = ("fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size,"
               " Tensor random_samples) -> (Tensor, Tensor)")
+    autocast = "float32"
     kept = "window"
     grad = {"self": "fractional_max_pool3d_backward(grad, self, kernel_size, output_size, result1)"}
     push = {"result0": "max_pool_double_backward(self_t, result1, 3)"}

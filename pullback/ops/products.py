@@ -258,6 +258,7 @@ class _addmm_activation(Composite):
     """`addmm` followed by `relu` or `gelu`."""
     schema = ("_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1,"
               " Scalar alpha=1, bool use_gelu=False) -> Tensor")
+    autocast = "lower"
 
     def compose(self, mat1, mat2, beta, alpha, use_gelu):
         out = ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha)

@@ -225,6 +225,7 @@ class fake_quantize_per_tensor_affine_tensor_qparams(Composite):
     """The same with scale and zero point in tensors."""
     schema = ("fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale,"
               " Tensor zero_point, int quant_min, int quant_max) -> Tensor")
+    autocast = "float32"
     method = False
     unchecked = NO_DERIVATIVES
 
@@ -241,6 +242,7 @@ class fake_quantize_per_tensor_affine(Composite):
     """Values rounded to a grid of integers from quant_min to quant_max, times a scale."""
     schema = ("fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point,"
               " int quant_min, int quant_max) -> Tensor")
+    autocast = "float32"
     method = False
     unchecked = STRAIGHT_THROUGH
 

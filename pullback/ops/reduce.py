@@ -561,6 +561,7 @@ def _prod(xp, self, dim, keepdim, dtype):
 class prod_default(Reduction):
     """Product of all elements."""
     schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    autocast = "float32"
     core = True
     out = ("castable",)
     run = lambda xp, self, dtype: _prod(xp, self, None, False, dtype)
@@ -584,6 +585,7 @@ class prod_dim_int(Reduction):
     """Products along one dim."""
     schema = ("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None)"
               " -> Tensor")
+    autocast = "float32"
     core = True
     out = ("any",)
     run = _prod

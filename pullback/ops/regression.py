@@ -61,6 +61,7 @@ class mse_loss(Op):
     """Squared differences, reduced."""
 
     schema = "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
+    autocast = "float32"
     lies = "self"
     out = ("castable",)
     promote = "default"
@@ -152,6 +153,7 @@ class smooth_l1_loss(Op):
 
     schema = ("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.)"
               " -> Tensor")
+    autocast = "float32"
     lies = "self"
     out = ("castable",)
     promote = "default"
@@ -247,6 +249,7 @@ class huber_loss(Op):
 
     schema = ("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.)"
               " -> Tensor")
+    autocast = "float32"
     lies = "self"
     out = ("castable",)
     promote = "default"
@@ -338,6 +341,7 @@ class l1_loss(Composite):
     """Absolute differences, reduced."""
 
     schema = "l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
+    autocast = "float32"
     method = False
     function = False
     complex = True
@@ -388,6 +392,7 @@ class binary_cross_entropy(Op):
 
     schema = ("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None,"
               " int reduction=Mean) -> Tensor")
+    autocast = "float32"
     lies = "self"
     grad = {
         "self": "binary_cross_entropy_backward(grad, self, target, weight, reduction)",
@@ -496,6 +501,7 @@ class binary_cross_entropy_with_logits(Op):
 
     schema = ("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None,"
               " Tensor? pos_weight=None, int reduction=Mean) -> Tensor")
+    autocast = "float32"
     lies = "self"
     promote = "keep"
     dtype = "target.dtype"
@@ -551,6 +557,7 @@ class kl_div(Composite):
 
     schema = ("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False)"
               " -> Tensor")
+    autocast = "float32"
     method = False
 
     def compose(self, target, reduction, log_target):
@@ -572,6 +579,7 @@ class poisson_nll_loss(Composite):
 
     schema = ("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps,"
               " int reduction) -> Tensor")
+    autocast = "float32"
     method = False
 
     def compose(input, target, log_input, full, eps, reduction):

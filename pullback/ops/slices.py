@@ -380,6 +380,7 @@ class view_as_complex(View):
     """Pairs of real numbers in the last dim as complex numbers."""
 
     schema = "view_as_complex(Tensor(a) self) -> Tensor(a)"
+    autocast = "float32"
     kept = "view"
     promote = "keep"
     grad = {"self": "view_as_real(grad.contiguous())"}

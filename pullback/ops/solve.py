@@ -146,6 +146,7 @@ class linalg_solve(MatricesComposite):
     """Solution of A X = B (X A = B if not left)."""
 
     schema = "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor"
+    autocast = "float32"
     out = ("exact",)
 
     def compose(A, B, left):
@@ -206,6 +207,7 @@ class lu_solve(Composite):
     """Solution of A X = B with A = P L U in packed form (older name)."""
 
     schema = "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor"
+    autocast = "float32"
     complex = True
 
     def compose(self, LU_data, LU_pivots):
@@ -221,6 +223,7 @@ class triangular_solve(Composite):
 
     schema = ("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False,"
               " bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)")
+    autocast = "float32"
     complex = True
 
     def compose(self, A, upper, transpose, unitriangular):
@@ -247,6 +250,7 @@ class linalg_inv_ex(Matrices):
 
     schema = ("linalg_inv_ex(Tensor A, *, bool check_errors=False)"
               " -> (Tensor inverse, Tensor info)")
+    autocast = "float32"
     kept = "matrix"
     grad = {"A": "-inverse.mH @ grad @ inverse.mH"}
     push = {"inverse": "-inverse @ A_t @ inverse"}
@@ -284,6 +288,7 @@ class linalg_inv(MatricesComposite):
     """Inverse of a square matrix."""
 
     schema = "linalg_inv(Tensor A) -> Tensor"
+    autocast = "float32"
     out = ("exact",)
 
     def compose(A):
@@ -297,6 +302,7 @@ class inverse(Composite):
     """Inverse of a square matrix (older name)."""
 
     schema = "inverse(Tensor self) -> Tensor"
+    autocast = "float32"
     out = ("exact",)
     complex = True
 
@@ -311,6 +317,7 @@ class linalg_tensorinv(MatricesComposite):
     """Inverse of a tensor as a linear map between its first `ind` dims and the rest."""
 
     schema = "linalg_tensorinv(Tensor self, int ind=2) -> Tensor"
+    autocast = "float32"
 
     def compose(self, ind):
         if ind <= 0:
@@ -332,6 +339,7 @@ class linalg_tensorsolve(MatricesComposite):
     """Solution X of tensordot(A, X) = B over the last dims of A, which are as many as X has."""
 
     schema = "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor"
+    autocast = "float32"
 
     def compose(self, other, dims):
         if dims is not None:  # these dims of A go to its end

@@ -256,6 +256,7 @@ QUANTILE = "int? dim=None, bool keepdim=False, *, str interpolation='linear') ->
 class quantile(Composite):
     """Quantiles along a dim, or of all elements; NaN where there is a NaN."""
     schema = f"quantile(Tensor self, Tensor q, {QUANTILE}"
+    autocast = "float32"
     samples = _quantile_samples
 
     def compose(self, q, dim, keepdim, interpolation):
@@ -265,6 +266,7 @@ class quantile(Composite):
 class quantile_scalar(Composite):
     """One quantile along a dim, or of all elements."""
     schema = f"quantile.scalar(Tensor self, float q, {QUANTILE}"
+    autocast = "float32"
     samples = _number_samples
 
     def compose(self, q, dim, keepdim, interpolation):
@@ -275,6 +277,7 @@ class quantile_scalar(Composite):
 class nanquantile(Composite):
     """Quantiles along a dim, or of all elements, of what is not NaN."""
     schema = f"nanquantile(Tensor self, Tensor q, {QUANTILE}"
+    autocast = "float32"
     samples = _quantile_samples
 
     def compose(self, q, dim, keepdim, interpolation):
@@ -284,6 +287,7 @@ class nanquantile(Composite):
 class nanquantile_scalar(Composite):
     """One quantile along a dim, or of all elements, of what is not NaN."""
     schema = f"nanquantile.scalar(Tensor self, float q, {QUANTILE}"
+    autocast = "float32"
     samples = _number_samples
 
     def compose(self, q, dim, keepdim, interpolation):

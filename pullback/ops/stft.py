@@ -98,6 +98,7 @@ class stft_center(Composite):
         ' Tensor? window=None, bool center=True, str pad_mode="reflect", bool normalized=False,'
         " bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor"
     )
+    autocast = "float32"
     complex = True
     compose = _stft
 
@@ -117,6 +118,7 @@ class stft_default(Composite):
         " Tensor? window=None, bool normalized=False, bool? onesided=None,"
         " bool? return_complex=None, bool? align_to_window=None) -> Tensor"
     )
+    autocast = "float32"
     complex = True
 
     def compose(self, n_fft, hop_length, win_length, window, *rest):

@@ -206,6 +206,7 @@ class max_unpool2d(Op):
     """Zeros with the elements of `self` at the places that `indices` gives in the last two dims."""
 
     schema = "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor"
+    autocast = "float32"
     linear = ("self",)
     nondiff = ("indices",)
     grad = {"self": "max_pool_double_backward(grad, indices, 2)"}
@@ -235,6 +236,7 @@ class max_unpool3d(Op):
 
     schema = ("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride,"
               " int[3] padding) -> Tensor")
+    autocast = "float32"
     linear = ("self",)
     nondiff = ("indices",)
     grad = {"self": "max_pool_double_backward(grad, indices, 3)"}

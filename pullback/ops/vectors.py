@@ -71,6 +71,7 @@ class linalg_vecdot(Composite):
     """Sum of products along one dim, the first operand conjugated."""
 
     schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor"
+    autocast = "lower"
     out = ("exact",)
     alike = ("x", "y")
     complex = True
@@ -87,6 +88,7 @@ class trace(Op):
     """Sum of the diagonal of a matrix."""
 
     schema = "trace(Tensor self) -> Tensor"
+    autocast = "float32"
     promote = "keep"
     linear = ("self",)
     grad = {"self": "trace_grad(grad, self.shape)"}

@@ -6,10 +6,8 @@ import pytest
 
 import pullback as torch
 import pullback.nn.functional as F
-from pullback.amp.autocast_mode import FLOAT32, LISTED, LOWER, WIDEST
 from pullback.core.op import families
 from pullback.core.state import fast, state
-from pullback.table.catalog import load_all
 from pullback.utils.checkpoint import checkpoint
 
 B, H, S, D = torch.bfloat16, torch.float16, torch.float32, torch.float64
@@ -61,10 +59,10 @@ def test_dtypes(name):
     assert out.dtype is {B: H}.get(dtype, dtype) or "low" in run.__code__.co_names
 
 
-def test_the_lists_are_operators_of_the_table():
-    load_all()
-    assert set(families) >= LISTED
-    assert not LOWER & FLOAT32 and not WIDEST & (LOWER | FLOAT32)
+def test_the_overloads_of_an_operator_are_of_one_class():
+    for name, entries in families.items():
+        assert len({entry.autocast for entry in entries}) == 1, name
+        assert entries[0].autocast in (None, "lower", "float32", "widest"), name
 
 
 def test_nesting_and_what_is_asked():
