@@ -284,9 +284,7 @@ def _native(op: type[Op]) -> list[str]:
         return [op.c]
     if op.kind == "composite":
         return ["by its parts"]
-    from .compile.lower import rules
-    lowered = rules()
-    if op.full_name in lowered or op.base_name in lowered:
+    if op.lower is not None:
         return ["a rule of pullback.compile"]
     return ["by its decomposition" if op.decomp is not None else "none: the kernel runs as a step"]
 

@@ -22,7 +22,6 @@ sys.path.insert(0, str(ROOT))
 
 import pullback
 from pullback import derivatives, errors
-from pullback.compile.lower import rules
 from pullback.core.expression import BUILTINS, lookup
 from pullback.core.formula import GIVEN
 from pullback.core.op import OpOverload, aliases, families, overload_of
@@ -30,7 +29,6 @@ from pullback.table import checks
 from pullback.table.packets import Packet
 from pullback.testing import samples
 
-lowering = rules()
 FORWARD = {  # how `derivatives.forward_mode` begins -> cell
     "by its parts": "composed",
     "by its decomposition": "decomposed",
@@ -322,7 +320,7 @@ def native(overload: OpOverload) -> str:
     op = overload.op
     if overload.is_composite:
         return "composed"
-    if op.full_name in lowering or op.base_name in lowering:
+    if op.lower is not None:
         return "rule"
     if op.c is not None:
         return "C text"

@@ -1,14 +1,17 @@
 """Graph to values: every node becomes views, pointwise values, reductions or calls.
 
-What an operator becomes is said by a rule, found by its name (`mul.Tensor`, then `mul`) in the
-tables of the files `rules_*.py`. An operator without a rule, or of an element type that C does not
-take, becomes a NumPy step. Read `schedule.py` next.
+What an operator becomes is said by a rule, which its entry names (`lower`: a function there, or the
+name of one in the files `rules_*.py`). An operator without a rule, or of an element type that C
+does not take, becomes a NumPy step. Read `schedule.py` next.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from math import prod
 
 from ..array.layout import strides_order
@@ -50,28 +53,33 @@ def origin_of(node: object) -> str:
     return op_name(node.meta.get("origin") or node.target).partition(".")[0]
 
 
-def rules() -> dict[str, object]:
-    """All lowering rules, imported on first use."""
-    global _rules
-    if _rules is None:
-        from . import (
-            rules_composite,
-            rules_index,
-            rules_pointwise,
-            rules_scan,
-            rules_shape,
-            rules_window,
-        )
+def rule_of(target: object) -> Callable | None:
+    """The lowering rule of what a node calls, as the `lower` of its entry says; None without one.
 
-        _rules = {}
-        for module in (
-            rules_pointwise, rules_shape, rules_index, rules_composite, rules_window, rules_scan
-        ):
-            _rules.update(module.RULES)
-    return _rules
+    A rule is a function of the builder, the node's example value and the call's arguments with
+    graph nodes replaced by refs. Variants that write have none: graphs that get here do not write.
+    """
+    rule = getattr(getattr(target, "op", None), "lower", None)
+    if rule is None or hasattr(target, "functional"):
+        return None
+    return named_rule(rule) if isinstance(rule, str) else rule
 
 
-_rules: dict | None = None
+class _Files(dict):
+    """The files of rules by the names that entries use: `shape` is `rules_shape.py`."""
+
+    def __missing__(self, name: str) -> object:
+        try:
+            self[name] = import_module(f".rules_{name}", __package__)
+        except ModuleNotFoundError:
+            raise KeyError(name) from None
+        return self[name]
+
+
+@functools.cache
+def named_rule(text: str) -> Callable:
+    """The rule that a text names: `index.gather`, or one that is made: `shape.reduction('sum')`."""
+    return eval(text, {"__builtins__": {}}, _Files())
 
 
 def dtype_code(value: object) -> str:
@@ -243,7 +251,7 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
     kwargs = {k: _resolve(env, v) for k, v in node.kwargs.items()}
     if name == "add.Tensor" and not kwargs and (made := _added_to(node, args)) is not None:
         return made
-    rule = rules().get(name) or rules().get(name.partition(".")[0])
+    rule = rule_of(node.target)
     example = node.meta.get("val")
     if effect_of(node.target) is not None or example is None:  # its call matters, used or not
         return _extern(b, out, node, args, kwargs, example)

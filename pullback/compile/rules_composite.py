@@ -25,7 +25,7 @@ class Maths:
 _K0, _K1 = sqrt(2 / 3.141592653589793), 0.044715
 
 
-def _gelu(b: Builder, ex: object, x: Ref, approximate: str = "none") -> Ref:
+def gelu(b: Builder, ex: object, x: Ref, approximate: str = "none") -> Ref:
     m = Maths(b, dtype_code(ex))
     if approximate == "tanh":
         cube = m.mul(m.mul(x, x), x)
@@ -35,7 +35,7 @@ def _gelu(b: Builder, ex: object, x: Ref, approximate: str = "none") -> Ref:
     return m.mul(m.mul(x, 0.5), m.add(t, 1.0))
 
 
-def _gelu_backward(b: Builder, ex: object, g: Ref, x: Ref, approximate: str = "none") -> Ref:
+def gelu_backward(b: Builder, ex: object, g: Ref, x: Ref, approximate: str = "none") -> Ref:
     m = Maths(b, dtype_code(ex))
     if approximate == "tanh":
         square = m.mul(x, x)
@@ -50,47 +50,47 @@ def _gelu_backward(b: Builder, ex: object, g: Ref, x: Ref, approximate: str = "n
     return m.mul(g, m.add(left, right))
 
 
-def _silu(b: Builder, ex: object, x: Ref) -> Ref:
+def silu(b: Builder, ex: object, x: Ref) -> Ref:
     m = Maths(b, dtype_code(ex))
     return m.mul(x, m.sigmoid(x))
 
 
-def _silu_backward(b: Builder, ex: object, g: Ref, x: Ref) -> Ref:
+def silu_backward(b: Builder, ex: object, g: Ref, x: Ref) -> Ref:
     m = Maths(b, dtype_code(ex))
     s = m.sigmoid(x)
     return m.mul(g, m.mul(s, m.add(m.mul(x, m.sub(1.0, s)), 1.0)))
 
 
-def _tanh_backward(b: Builder, ex: object, g: Ref, y: Ref) -> Ref:
+def tanh_backward(b: Builder, ex: object, g: Ref, y: Ref) -> Ref:
     m = Maths(b, dtype_code(ex))
     return m.mul(g, m.sub(1.0, m.mul(y, y)))
 
 
-def _sigmoid_backward(b: Builder, ex: object, g: Ref, y: Ref) -> Ref:
+def sigmoid_backward(b: Builder, ex: object, g: Ref, y: Ref) -> Ref:
     m = Maths(b, dtype_code(ex))
     return m.mul(g, m.mul(m.sub(1.0, y), y))
 
 
-def _threshold_backward(b: Builder, ex: object, g: Ref, x: Ref, threshold: float) -> Ref:
+def threshold_backward(b: Builder, ex: object, g: Ref, x: Ref, threshold: float) -> Ref:
     t = dtype_code(ex)
     low = b.pointwise("le", x, threshold, dtype="b", ct=x.dtype)
     return b.pointwise("where", low, 0, g, dtype=t)
 
 
-def _leaky_relu(b: Builder, ex: object, x: Ref, slope: float = 0.01) -> Ref:
+def leaky_relu(b: Builder, ex: object, x: Ref, slope: float = 0.01) -> Ref:
     m = Maths(b, dtype_code(ex))
     up = b.pointwise("gt", x, 0, dtype="b", ct=m.t)
     return m.where(up, x, m.mul(x, slope))
 
 
-def _softplus(b: Builder, ex: object, x: Ref, beta: float = 1, threshold: float = 20) -> Ref:
+def softplus(b: Builder, ex: object, x: Ref, beta: float = 1, threshold: float = 20) -> Ref:
     m = Maths(b, dtype_code(ex))
     z = m.mul(x, beta)
     far = b.pointwise("gt", z, threshold, dtype="b", ct=m.t)
     return m.where(far, x, m.div(m.log1p(m.exp(z)), beta))
 
 
-def _softmax(log: bool):
+def softmax(log: bool):
     def rule(b: Builder, ex: object, x: Ref, dim: int, *rest: object) -> Ref:
         m = Maths(b, dtype_code(ex))
         if not x.shape or not prod(x.shape):
@@ -104,7 +104,7 @@ def _softmax(log: bool):
     return rule
 
 
-def _softmax_backward(log: bool):
+def softmax_backward(log: bool):
     def rule(b: Builder, ex: object, g: Ref, y: Ref, dim: int, dtype: object = None) -> Ref:
         m = Maths(b, dtype_code(ex))
         if log:
@@ -116,7 +116,7 @@ def _softmax_backward(log: bool):
     return rule
 
 
-def _layer_norm(
+def layer_norm(
     b: Builder, ex: list, x: Ref, shape: list, weight: Ref | None, bias: Ref | None, eps: float
 ) -> list[Ref]:
     m = Maths(b, dtype_code(ex[0]))
@@ -131,7 +131,7 @@ def _layer_norm(
     return [y, b.reshape(mean, shape_of(ex[1])), b.reshape(rstd, shape_of(ex[2]))]
 
 
-def _layer_norm_backward(
+def layer_norm_backward(
     b: Builder,
     ex: list,
     g: Ref,
@@ -170,7 +170,7 @@ def _picked(b: Builder, x: Ref, target: Ref, ignore: int) -> tuple[Ref, Ref]:
     return b.gather(base, [(index, x.strides[1], x.shape[1])], False), counts
 
 
-def _nll_loss(
+def nll_loss(
     b: Builder, ex: list, x: Ref, target: Ref, weight: Ref | None, reduction: int, ignore: int
 ) -> list[Ref]:
     m = Maths(b, x.dtype)
@@ -185,7 +185,7 @@ def _nll_loss(
     return [m.div(out, total) if reduction == 1 else out, total]
 
 
-def _nll_loss_backward(
+def nll_loss_backward(
     b: Builder,
     ex: object,
     g: Ref,
@@ -211,7 +211,7 @@ def _nll_loss_backward(
     return m.where(b.pointwise("and", here, counts, dtype="b"), seed, 0.0)
 
 
-def _mse(b: Builder, ex: object, x: Ref, y: Ref, reduction: int = 1) -> Ref:
+def mse(b: Builder, ex: object, x: Ref, y: Ref, reduction: int = 1) -> Ref:
     m = Maths(b, dtype_code(ex))
     d = m.sub(x, y)
     square = m.mul(d, d)
@@ -224,42 +224,16 @@ def _mse(b: Builder, ex: object, x: Ref, y: Ref, reduction: int = 1) -> Ref:
     )
 
 
-def _mse_backward(b: Builder, ex: object, g: Ref, x: Ref, y: Ref, reduction: int = 1) -> Ref:
+def mse_backward(b: Builder, ex: object, g: Ref, x: Ref, y: Ref, reduction: int = 1) -> Ref:
     m = Maths(b, dtype_code(ex))
     scale = 2.0 / prod(x.shape) if reduction == 1 else 2.0
     return m.mul(m.mul(m.sub(x, y), scale), g)
 
 
-def _softplus_backward(
+def softplus_backward(
     b: Builder, ex: object, g: Ref, x: Ref, beta: float = 1, threshold: float = 20
 ) -> Ref:
     m = Maths(b, dtype_code(ex))
     z = m.mul(x, beta)
     far = b.pointwise("gt", z, threshold, dtype="b", ct=m.t)
     return m.where(far, g, m.mul(g, m.sigmoid(z)))
-
-
-RULES = {
-    "mse_loss_backward": _mse_backward,
-    "softplus_backward": _softplus_backward,
-    "gelu": _gelu,
-    "gelu_backward": _gelu_backward,
-    "silu": _silu,
-    "silu_backward": _silu_backward,
-    "tanh_backward": _tanh_backward,
-    "sigmoid_backward": _sigmoid_backward,
-    "threshold_backward": _threshold_backward,
-    "leaky_relu": _leaky_relu,
-    "softplus": _softplus,
-    "_softmax": _softmax(False),
-    "_log_softmax": _softmax(True),
-    "softmax": _softmax(False),
-    "log_softmax": _softmax(True),
-    "_softmax_backward_data": _softmax_backward(False),
-    "_log_softmax_backward_data": _softmax_backward(True),
-    "native_layer_norm": _layer_norm,
-    "native_layer_norm_backward": _layer_norm_backward,
-    "nll_loss_forward": _nll_loss,
-    "nll_loss_backward": _nll_loss_backward,
-    "mse_loss": _mse,
-}

@@ -16,7 +16,7 @@ def _whole(b: Builder, index: Ref) -> Ref:
     return index if index.dtype == "l" else b.cast(index, "l")
 
 
-def _gather(b: Builder, ex: object, x: Ref, dim: int, index: Ref, sparse_grad: bool = False) -> Ref:
+def gather(b: Builder, ex: object, x: Ref, dim: int, index: Ref, sparse_grad: bool = False) -> Ref:
     if not x.shape or not prod(index.shape):
         raise Unsupported("gather of a scalar")
     dim %= len(x.shape)
@@ -25,7 +25,7 @@ def _gather(b: Builder, ex: object, x: Ref, dim: int, index: Ref, sparse_grad: b
     return b.gather(base, [(_whole(b, index), x.strides[dim], x.shape[dim])], wrap=False)
 
 
-def _index_select(b: Builder, ex: object, x: Ref, dim: int, index: Ref) -> Ref:
+def index_select(b: Builder, ex: object, x: Ref, dim: int, index: Ref) -> Ref:
     shape = shape_of(ex)
     if not x.shape or not prod(shape):
         raise Unsupported("index_select of a scalar")
@@ -43,7 +43,7 @@ def _index_select(b: Builder, ex: object, x: Ref, dim: int, index: Ref) -> Ref:
     )
 
 
-def _embedding(
+def embedding(
     b: Builder,
     ex: object,
     weight: Ref,
@@ -65,7 +65,7 @@ def _embedding(
     )
 
 
-def _index(b: Builder, ex: object, x: Ref, indices: list) -> Ref:
+def index(b: Builder, ex: object, x: Ref, indices: list) -> Ref:
     """x[i, :, j]: integer index arrays, broadcast together."""
     shape = shape_of(ex)
     indices = list(indices) + [None] * (len(x.shape) - len(indices))
@@ -91,7 +91,7 @@ def _index(b: Builder, ex: object, x: Ref, indices: list) -> Ref:
     return b.gather(Ref(x.value, shape, x.offset, strides), looks, True)
 
 
-def _scatter(add: bool):
+def scatter(add: bool):
     def rule(
         b: Builder, ex: object, x: Ref, dim: int, index: Ref, src: object, **kw: object
     ) -> Ref:
@@ -118,7 +118,7 @@ def _scatter(add: bool):
     return rule
 
 
-def _one_hot(b: Builder, ex: object, index: Ref, classes: int = -1) -> Ref:
+def one_hot(b: Builder, ex: object, index: Ref, classes: int = -1) -> Ref:
     shape = shape_of(ex)
     if index.dtype != "l" or not prod(shape):
         raise Unsupported("one_hot of nothing")
@@ -128,7 +128,7 @@ def _one_hot(b: Builder, ex: object, index: Ref, classes: int = -1) -> Ref:
     return b.cast(here, dtype_code(ex))
 
 
-def _triangle(upper: bool):
+def triangle(upper: bool):
     def rule(b: Builder, ex: object, x: Ref, diagonal: int = 0) -> Ref:
         rank = len(x.shape)
         row, col = b.iota(x.shape, rank - 2), b.iota(x.shape, rank - 1)
@@ -178,7 +178,7 @@ def scatter_rows(
     )[0]
 
 
-def _embedding_backward(
+def embedding_backward(
     b: Builder, ex: object, g: Ref, index: Ref, rows: int, padding: int, by_freq: bool
 ) -> Ref:
     if by_freq:
@@ -191,7 +191,7 @@ def _embedding_backward(
     )
 
 
-def _index_put(
+def index_put(
     b: Builder, ex: object, x: Ref, indices: list, values: Ref, accumulate: bool = False
 ) -> Ref:
     if not accumulate or len(indices) != 1 or indices[0] is None or indices[0].dtype not in "li":
@@ -202,7 +202,7 @@ def _index_put(
     return scatter_rows(b, x, index, src, wrap=True)
 
 
-def _index_add(
+def index_add(
     b: Builder, ex: object, x: Ref, dim: int, index: Ref, src: Ref, alpha: float = 1
 ) -> Ref:
     if not x.shape or src.shape[1:] and len(src.shape) != len(x.shape):
@@ -268,11 +268,11 @@ def product(b: Builder, a: Ref, c: Ref, bias: Ref | None = None, alpha: float = 
     return b.call("gemm", args, [(shape, a.dtype)], alpha=float(alpha), **steps)[0]
 
 
-def _mm(b: Builder, ex: object, a: Ref, c: Ref) -> Ref:
+def mm(b: Builder, ex: object, a: Ref, c: Ref) -> Ref:
     return product(b, a, c)
 
 
-def _addmm(
+def addmm(
     b: Builder, ex: object, bias: Ref, a: Ref, c: Ref, beta: float = 1, alpha: float = 1
 ) -> Ref:
     if beta == 0:
@@ -282,7 +282,7 @@ def _addmm(
     return product(b, a, c, bias, alpha)
 
 
-def _mv(b: Builder, ex: object, a: Ref, x: Ref) -> Ref:
+def mv(b: Builder, ex: object, a: Ref, x: Ref) -> Ref:
     if a.strides[0] == 1 and a.strides[1] != 1:  # stored the other way round: add up rows
         turned = Ref(a.value, a.shape[::-1], a.offset, a.strides[::-1])
         column = Ref(x.value, (x.shape[0], 1), x.offset, (x.strides[0], 0))
@@ -290,43 +290,17 @@ def _mv(b: Builder, ex: object, a: Ref, x: Ref) -> Ref:
     return b.reduce("sum", b.pointwise("mul", a, x, dtype=a.dtype), [1], False)
 
 
-def _dot(b: Builder, ex: object, a: Ref, c: Ref) -> Ref:
+def dot(b: Builder, ex: object, a: Ref, c: Ref) -> Ref:
     return b.reduce("sum", b.pointwise("mul", a, c, dtype=a.dtype), None, False)
 
 
-def _linear(b: Builder, ex: object, x: Ref, w: Ref, bias: Ref | None = None) -> Ref:
+def linear(b: Builder, ex: object, x: Ref, w: Ref, bias: Ref | None = None) -> Ref:
     flat = b.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
     wt = Ref(w.value, w.shape[::-1], w.offset, w.strides[::-1])
     return b.reshape(product(b, flat, wt, bias), shape_of(ex))
 
 
-def _eye(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
+def eye(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
     shape = shape_of(ex)
     here = b.pointwise("eq", b.iota(shape, 0), b.iota(shape, 1), dtype="b", ct="l")
     return b.cast(here, dtype_code(ex))
-
-
-RULES = {
-    "gather": _gather,
-    "index_select": _index_select,
-    "embedding": _embedding,
-    "index": _index,
-    "scatter": _scatter(False),
-    "scatter_add": _scatter(True),
-    "one_hot": _one_hot,
-    "tril": _triangle(False),
-    "triu": _triangle(True),
-    "eye": _eye,
-    "embedding_dense_backward": _embedding_backward,
-    "index_put": _index_put,
-    "index_add": _index_add,
-    "_unsafe_index": _index,
-    "mm": _mm,
-    "bmm": _mm,
-    "addmm": _addmm,
-    "baddbmm": _addmm,
-    "mv": _mv,
-    "dot": _dot,
-    "vdot": _dot,
-    "linear": _linear,
-}

@@ -39,7 +39,7 @@ def promoted(*args: object) -> str:
     return out
 
 
-def _binary(op: str):
+def binary(op: str):
     def rule(b: Builder, ex: object, x: object, y: object, alpha: float = 1) -> Ref:
         t = dtype_code(ex)
         if t == "b":
@@ -53,11 +53,11 @@ def _binary(op: str):
     return rule
 
 
-def _rsub(b: Builder, ex: object, x: object, y: object, alpha: float = 1) -> Ref:
-    return _binary("sub")(b, ex, y, x, alpha)
+def rsub(b: Builder, ex: object, x: object, y: object, alpha: float = 1) -> Ref:
+    return binary("sub")(b, ex, y, x, alpha)
 
 
-def _div(b: Builder, ex: object, x: object, y: object, rounding_mode: str | None = None) -> Ref:
+def div(b: Builder, ex: object, x: object, y: object, rounding_mode: str | None = None) -> Ref:
     t = dtype_code(ex)
     if t in "il" and type(y) is int and wrapped(y, t) > 0 and rounding_mode == "floor":
         q = b.pointwise("div", x, y, dtype=t)
@@ -98,7 +98,7 @@ def _floored(b: Builder, x: object, y: object, q: Ref, t: str) -> Ref:
     return q if zero else down
 
 
-def _compare(op: str):
+def compare(op: str):
     def rule(b: Builder, ex: object, x: object, y: object) -> Ref:
         ct = promoted(x, y)  # a bool in a vector is 0 or -1: not in the order of numbers
         return b.pointwise(op, x, y, dtype="b", ct="i" if ct == "b" else ct, shape=shape_of(ex))
@@ -106,7 +106,7 @@ def _compare(op: str):
     return rule
 
 
-def _unary(op: str, floats: bool = True):
+def unary(op: str, floats: bool = True):
     def rule(b: Builder, ex: object, x: Ref) -> Ref:
         t = dtype_code(ex)
         if floats and t not in "fd":
@@ -120,7 +120,7 @@ def _unary(op: str, floats: bool = True):
     return rule
 
 
-def _logical(op: str):
+def logical(op: str):
     def rule(b: Builder, ex: object, x: object, y: object = None) -> Ref:
         parts = [truth(b, a) for a in ((x,) if y is None else (x, y))]
         return b.pointwise(op, *parts, dtype="b", shape=shape_of(ex))
@@ -135,7 +135,7 @@ def truth(b: Builder, a: object) -> object:
     return a if a.dtype == "b" else b.pointwise("ne", a, 0, dtype="b", ct=a.dtype)
 
 
-def _bitwise(op: str):
+def bitwise(op: str):
     def rule(b: Builder, ex: object, *args: object) -> Ref:
         t = dtype_code(ex)
         if t in "fd":
@@ -150,11 +150,11 @@ def where(b: Builder, ex: object, c: Ref, x: object, y: object) -> Ref:
     return b.pointwise("where", truth(b, c), x, y, dtype=dtype_code(ex), shape=shape_of(ex))
 
 
-def _masked_fill(b: Builder, ex: object, x: Ref, mask: Ref, value: object) -> Ref:
+def masked_fill(b: Builder, ex: object, x: Ref, mask: Ref, value: object) -> Ref:
     return where(b, ex, mask, value, x)
 
 
-def _clamp(
+def clamp(
     b: Builder, ex: object, x: Ref, low: object = None, high: object = None, **kw: object
 ) -> Ref:
     low, high = kw.get("min", low), kw.get("max", high)
@@ -166,6 +166,14 @@ def _clamp(
             op = of_tensor if isinstance(bound, Ref) else "add" if bound != bound else op
             out = b.pointwise(op, out, bound, dtype=t, shape=shape_of(ex))
     return out
+
+
+def clamp_min(b: Builder, ex: object, x: Ref, low: object) -> Ref:
+    return clamp(b, ex, x, low)
+
+
+def clamp_max(b: Builder, ex: object, x: Ref, high: object) -> Ref:
+    return clamp(b, ex, x, None, high)
 
 
 def power(b: Builder, x: Ref, n: float, t: str) -> Ref:
@@ -199,7 +207,7 @@ def power(b: Builder, x: Ref, n: float, t: str) -> Ref:
     return b.pointwise("pow", x, n, dtype=t)
 
 
-def _pow(b: Builder, ex: object, x: object, n: object) -> Ref:
+def pow(b: Builder, ex: object, x: object, n: object) -> Ref:
     t = dtype_code(ex)
     if isinstance(x, Ref) and isinstance(n, (int, float)):
         return power(b, x, n, t)
@@ -208,16 +216,16 @@ def _pow(b: Builder, ex: object, x: object, n: object) -> Ref:
     return b.pointwise("pow", x, n, dtype=t, shape=shape_of(ex))
 
 
-def _copy(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
+def copy(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
     return x  # values never change; outputs that must not share memory are copied in the end
 
 
-def _to(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
+def to(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
     t = dtype_code(ex)
     return b.cast(x, t) if x.dtype != t else x
 
 
-def _fill(number: object):
+def fill(number: object):
     def rule(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
         value = number
         if number == "full":
@@ -231,13 +239,13 @@ def _fill(number: object):
     return rule
 
 
-def _fill_tensor(b: Builder, ex: object, x: Ref, value: object) -> Ref:
+def fill_tensor(b: Builder, ex: object, x: Ref, value: object) -> Ref:
     if isinstance(value, Ref):
         return b.pointwise("copy", b.reshape(value, ()), dtype=dtype_code(ex), shape=shape_of(ex))
     return b.full(shape_of(ex), value, dtype_code(ex))
 
 
-def _arange(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
+def arange(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
     start = kw.get("start", args[0] if len(args) > 1 else 0)
     step = kw.get("step", args[2] if len(args) > 2 else 1)
     t = dtype_code(ex)
@@ -248,13 +256,13 @@ def _arange(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
     return b.iota(shape_of(ex), 0, t, start, step)
 
 
-def _lerp(b: Builder, ex: object, x: Ref, y: Ref, w: object) -> Ref:
+def lerp(b: Builder, ex: object, x: Ref, y: Ref, w: object) -> Ref:
     t = dtype_code(ex)
     d = b.pointwise("sub", y, x, dtype=t)
     return b.pointwise("add", x, b.pointwise("mul", d, w, dtype=t), dtype=t)
 
 
-def _addc(op: str):
+def addc(op: str):
     def rule(b: Builder, ex: object, x: Ref, p: Ref, q: Ref, value: float = 1) -> Ref:
         t = dtype_code(ex)
         v = b.pointwise(op, p, q, dtype=t)
@@ -295,14 +303,18 @@ def from_template(
     return b.pointwise("template", *values, dtype=t, shape=shape, text=template)
 
 
-def _infinite(b: Builder, x: Ref) -> Ref:
+def isinf(b: Builder, ex: object, x: Ref) -> Ref:
     if x.dtype not in "fd":
         return b.full(x.shape, False, "b")
     size = b.pointwise("abs", x, dtype=x.dtype)
     return b.pointwise("eq", size, float("inf"), dtype="b", ct=x.dtype)
 
 
-def _modulo(op: str):
+def isnan(b: Builder, ex: object, x: Ref) -> Ref:
+    return b.pointwise("ne", x, x, dtype="b", ct=x.dtype)
+
+
+def modulo(op: str):
     def rule(b: Builder, ex: object, x: object, y: object) -> Ref:
         t = dtype_code(ex)
         if t not in "fd":
@@ -322,61 +334,3 @@ def known_template(template: str) -> bool:
     """Whether an expression uses only the functions of vmath.h."""
     bare = re.sub(r"\{\w+\}", "", template)
     return all(name in _FUNCTIONS for name in re.findall(r"[A-Za-z_]\w*", bare))
-
-
-RULES = {
-    "add": _binary("add"),
-    "sub": _binary("sub"),
-    "mul": _binary("mul"),
-    "rsub": _rsub,
-    "div": _div,
-    "true_divide": _div,
-    "pow": _pow,
-    "maximum": _binary("max"),
-    "minimum": _binary("min"),
-    "where": where,
-    "masked_fill": _masked_fill,
-    "clamp": _clamp,
-    "clamp_min": lambda b, ex, x, low: _clamp(b, ex, x, low),
-    "clamp_max": lambda b, ex, x, high: _clamp(b, ex, x, None, high),
-    "lerp": _lerp,
-    "addcmul": _addc("mul"),
-    "addcdiv": _addc("div"),
-    "_to_copy": _to,
-    "to": _to,
-    "clone": _copy,
-    "contiguous": _copy,
-    "lift_fresh_copy": _copy,
-    "fill": _fill_tensor,
-    "full": _fill("full"),
-    "full_like": _fill("full"),
-    "new_full": None,
-    "scalar_tensor": _fill("scalar"),
-    "arange": _arange,
-    **{n: _fill(0) for n in ("zeros", "zeros_like", "new_zeros")},
-    **{n: _fill(0) for n in ("empty", "empty_like", "new_empty")},
-    **{n: _fill(1) for n in ("ones", "ones_like", "new_ones")},
-    **{n: _compare(n) for n in ("eq", "ne", "lt", "le", "gt", "ge")},
-    **{n: _unary(n) for n in UNARY},
-    "round": _unary("rint"),
-    "reciprocal": _unary("recip"),
-    "neg": _unary("neg", False),
-    "abs": _unary("abs", False),
-    "sign": _unary("sign", False),
-    "relu": _unary("relu", False),
-    "logical_and": _logical("and"),
-    "logical_or": _logical("or"),
-    "logical_xor": _logical("xor"),
-    "logical_not": _logical("not"),
-    "bitwise_and": _bitwise("and"),
-    "bitwise_or": _bitwise("or"),
-    "bitwise_xor": _bitwise("xor"),
-    "bitwise_not": _bitwise("not"),
-    "isinf": lambda b, ex, x: _infinite(b, x),
-    "fmod": _modulo("fmod"),
-    "remainder": _modulo("remainder"),
-    "isnan": lambda b, ex, x: b.pointwise("ne", x, x, dtype="b", ct=x.dtype),
-}
-RULES = {k: v for k, v in RULES.items() if v is not None}
-for _name in ("round.decimals", "arange.out", "add.out", "div.int"):
-    RULES.pop(_name, None)

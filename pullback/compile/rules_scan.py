@@ -9,7 +9,7 @@ from .ir import Ref
 from .lower import dtype_code
 
 
-def _scan(product: bool):
+def scan(product: bool):
     """A sum or product along a dim that keeps every step: a call of the runtime (`rows.c`)."""
 
     def rule(b: Builder, ex: object, x: Ref, dim: int, dtype: object = None) -> Ref:
@@ -25,7 +25,7 @@ def _scan(product: bool):
     return rule
 
 
-def _place(op: str, values: bool):
+def place(op: str, values: bool):
     """The first place of the largest or smallest element, or of the first NaN."""
 
     def rule(b: Builder, ex: object, x: Ref, dim: int | None = None, keepdim: bool = False):
@@ -49,13 +49,3 @@ def _first(b: Builder, op: str, x: Ref, dim: int, keepdim: bool) -> tuple[Ref, R
     place = b.pointwise("where", here, b.iota(x.shape, dim), x.shape[dim], dtype="l")
     shape = tuple(n for d, n in enumerate(top.shape) if d != dim or keepdim)
     return b.reshape(top, shape), b.reduce("min", place, [dim], keepdim, "l")
-
-
-RULES = {
-    "cumsum": _scan(False),
-    "cumprod": _scan(True),
-    "argmax": _place("max", False),
-    "argmin": _place("min", False),
-    "max.dim": _place("max", True),
-    "min.dim": _place("min", True),
-}

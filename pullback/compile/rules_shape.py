@@ -8,22 +8,21 @@ from .builder import Builder, Unsupported, expand, permute
 from .ir import Ref, contiguous
 from .lower import dtype_code, shape_of
 from .number import largest, real, varies
-from .rules_pointwise import _copy
 
 
-def _view(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
+def view(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
     return b.reshape(x, shape_of(ex))
 
 
-def _expand(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
+def expanded(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
     return expand(x, shape_of(ex))
 
 
-def _permute(b: Builder, ex: object, x: Ref, dims: list[int]) -> Ref:
+def permuted(b: Builder, ex: object, x: Ref, dims: list[int]) -> Ref:
     return permute(x, [d % len(x.shape) for d in dims])
 
 
-def _transpose(b: Builder, ex: object, x: Ref, d0: int = 0, d1: int = 1) -> Ref:
+def transpose(b: Builder, ex: object, x: Ref, d0: int = 0, d1: int = 1) -> Ref:
     order = list(range(len(x.shape)))
     if order:
         d0, d1 = d0 % len(order), d1 % len(order)
@@ -31,11 +30,19 @@ def _transpose(b: Builder, ex: object, x: Ref, d0: int = 0, d1: int = 1) -> Ref:
     return permute(x, order)
 
 
-def _t(b: Builder, ex: object, x: Ref) -> Ref:
+def t(b: Builder, ex: object, x: Ref) -> Ref:
     return permute(x, list(range(len(x.shape)))[::-1])
 
 
-def _select(b: Builder, ex: object, x: Ref, dim: int, index: int) -> Ref:
+def mT(b: Builder, ex: object, x: Ref) -> Ref:
+    return transpose(b, ex, x, -2, -1)
+
+
+def same(b: Builder, ex: object, x: Ref) -> Ref:
+    return x
+
+
+def select(b: Builder, ex: object, x: Ref, dim: int, index: int) -> Ref:
     dim %= len(x.shape)
     index = index + x.shape[dim] if index < 0 else index
     return Ref(
@@ -70,7 +77,7 @@ def _clipped(n: int, i: int) -> int:
     return n if i >= n else 0 if i <= 0 else i
 
 
-def _slice(
+def sliced(
     b: Builder,
     ex: object,
     x: Ref,
@@ -84,7 +91,11 @@ def _slice(
     return window(x, dim, start, shape_of(ex)[dim], step)
 
 
-def _split(b: Builder, ex: list, x: Ref, sizes: object, dim: int = 0) -> list[Ref]:
+def narrow(b: Builder, ex: object, x: Ref, dim: int, start: int, length: int) -> Ref:
+    return window(x, dim % len(x.shape), start + x.shape[dim] if start < 0 else start, length)
+
+
+def split(b: Builder, ex: list, x: Ref, sizes: object, dim: int = 0) -> list[Ref]:
     dim %= len(x.shape)
     out, at = [], 0
     for e in ex:
@@ -94,11 +105,11 @@ def _split(b: Builder, ex: list, x: Ref, sizes: object, dim: int = 0) -> list[Re
     return out
 
 
-def _unbind(b: Builder, ex: list, x: Ref, dim: int = 0) -> list[Ref]:
-    return [_select(b, e, x, dim, i) for i, e in enumerate(ex)]
+def unbind(b: Builder, ex: list, x: Ref, dim: int = 0) -> list[Ref]:
+    return [select(b, e, x, dim, i) for i, e in enumerate(ex)]
 
 
-def _unfold(b: Builder, ex: object, x: Ref, dim: int, size: int, step: int) -> Ref:
+def unfold(b: Builder, ex: object, x: Ref, dim: int, size: int, step: int) -> Ref:
     if not x.shape:
         raise Unsupported("unfold of a number")
     dim %= len(x.shape)
@@ -106,14 +117,14 @@ def _unfold(b: Builder, ex: object, x: Ref, dim: int, size: int, step: int) -> R
     return Ref(x.value, (*windows.shape, size), x.offset, (*windows.strides, x.strides[dim]))
 
 
-def _as_strided(b: Builder, ex: object, x: Ref, size: list, stride: list,
+def as_strided(b: Builder, ex: object, x: Ref, size: list, stride: list,
                 storage_offset: int | None = None) -> Ref:
     if x.offset or prod(x.shape) != x.value.numel:
         raise Unsupported("places of memory that a part of it was asked for")
     return Ref(x.value, shape_of(ex), storage_offset or 0, tuple(stride))
 
 
-def _diagonal(b: Builder, ex: object, x: Ref, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ref:
+def diagonal(b: Builder, ex: object, x: Ref, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ref:
     rank = len(x.shape)
     dim1, dim2 = dim1 % rank, dim2 % rank
     start = x.offset + (offset * x.strides[dim2] if offset > 0 else -offset * x.strides[dim1])
@@ -139,7 +150,7 @@ def as_dims(dim: object) -> list[int] | None:
     return [dim] if isinstance(dim, int) else list(dim)
 
 
-def _reduction(op: str):
+def reduction(op: str):
     def rule(
         b: Builder, ex: object, x: Ref, dim: object = None, keepdim: bool = False, **kw: object
     ) -> Ref:
@@ -172,7 +183,7 @@ def _exact(n: int) -> bool:
     return not varies(n) and n & (n - 1) == 0
 
 
-def _mean(
+def mean(
     b: Builder, ex: object, x: Ref, dim: object = None, keepdim: bool = False, dtype: object = None
 ) -> Ref:
     return mean_of(b, x, as_dims(dim), keepdim, dtype_code(ex))
@@ -198,7 +209,7 @@ def _var_args(dim: object, correction: object, kw: dict) -> tuple[list[int] | No
     return as_dims(dim), 1.0 if c is None else float(c)
 
 
-def _var(root: bool):
+def var(root: bool):
     def rule(
         b: Builder,
         ex: object,
@@ -219,7 +230,7 @@ def _var(root: bool):
     return rule
 
 
-def _var_mean(
+def var_mean(
     b: Builder,
     ex: list,
     x: Ref,
@@ -236,7 +247,7 @@ def _var_mean(
 # ---- joins ------------------------------------------------------------------------------------
 
 
-def _cat(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
+def cat(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
     """Each part is stored into its place of one buffer."""
     shape, t = shape_of(ex), dtype_code(ex)
     if not prod(shape):
@@ -266,7 +277,7 @@ def join(b: Builder, parts: list[Ref], dim: int) -> Ref:
     return b.join(tuple(shape), parts[0].dtype, places)
 
 
-def _slice_scatter(
+def slice_scatter(
     b: Builder,
     ex: object,
     x: Ref,
@@ -303,7 +314,7 @@ def _between(b: Builder, x: Ref, src: Ref, dim: int, start: int, step: int) -> R
         for part, at, by in parts if prod(part.shape)])
 
 
-def _select_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int, index: int) -> Ref:
+def select_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int, index: int) -> Ref:
     dim %= len(x.shape)
     index = index + x.shape[dim] if index < 0 else index
     one = Ref(
@@ -312,10 +323,10 @@ def _select_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int, index: i
         src.offset,
         src.strides[:dim] + (0,) + src.strides[dim:],
     )
-    return _slice_scatter(b, ex, x, one, dim, index, index + 1)
+    return slice_scatter(b, ex, x, one, dim, index, index + 1)
 
 
-def _diagonal_scatter(b: Builder, ex: object, x: Ref, src: Ref, offset: int = 0, dim1: int = 0,
+def diagonal_scatter(b: Builder, ex: object, x: Ref, src: Ref, offset: int = 0, dim1: int = 0,
                       dim2: int = 1) -> Ref:
     """The rows that the diagonal crosses choose between it and what was there."""
     rank, length = len(x.shape), src.shape[-1]
@@ -338,23 +349,23 @@ def _diagonal_scatter(b: Builder, ex: object, x: Ref, src: Ref, offset: int = 0,
     return join(b, [window(x, dim1, 0, first), new, window(x, dim1, first + length, left)], dim1)
 
 
-def _diagonal_backward(b: Builder, ex: object, g: Ref, sizes: list, offset: int, dim1: int,
+def diagonal_backward(b: Builder, ex: object, g: Ref, sizes: list, offset: int, dim1: int,
                        dim2: int) -> Ref:
     zero = b.full(shape_of(ex), 0.0, g.dtype)
-    return _diagonal_scatter(b, ex, zero, g, offset, dim1, dim2)
+    return diagonal_scatter(b, ex, zero, g, offset, dim1, dim2)
 
 
-def _slice_backward(
+def slice_backward(
     b: Builder, ex: object, g: Ref, sizes: list, dim: int, start: int, end: int, step: int
 ) -> Ref:
-    return _slice_scatter(b, ex, b.full(shape_of(ex), 0.0, g.dtype), g, dim, start, end, step)
+    return slice_scatter(b, ex, b.full(shape_of(ex), 0.0, g.dtype), g, dim, start, end, step)
 
 
-def _select_backward(b: Builder, ex: object, g: Ref, sizes: list, dim: int, index: int) -> Ref:
-    return _select_scatter(b, ex, b.full(shape_of(ex), 0.0, g.dtype), g, dim, index)
+def select_backward(b: Builder, ex: object, g: Ref, sizes: list, dim: int, index: int) -> Ref:
+    return select_scatter(b, ex, b.full(shape_of(ex), 0.0, g.dtype), g, dim, index)
 
 
-def _pad(b: Builder, ex: object, x: Ref, pad: list[int], value: float = 0) -> Ref:
+def pad(b: Builder, ex: object, x: Ref, pad: list[int], value: float = 0) -> Ref:
     for i in range(len(pad) // 2):
         dim = len(x.shape) - 1 - i
         cut = [max(0, -n) for n in pad[2 * i : 2 * i + 2]]  # negative: less on that side
@@ -368,7 +379,7 @@ def _pad(b: Builder, ex: object, x: Ref, pad: list[int], value: float = 0) -> Re
     return x
 
 
-def _flip(b: Builder, ex: object, x: Ref, dims: list[int]) -> Ref:
+def flip(b: Builder, ex: object, x: Ref, dims: list[int]) -> Ref:
     strides, offset = list(x.strides), x.offset
     for d in {d % max(1, len(x.shape)) for d in dims if x.shape}:
         offset += strides[d] * max(0, x.shape[d] - 1)
@@ -376,7 +387,7 @@ def _flip(b: Builder, ex: object, x: Ref, dims: list[int]) -> Ref:
     return b.copy(Ref(x.value, x.shape, offset, tuple(strides)))
 
 
-def _repeat(b: Builder, ex: object, x: Ref, repeats: list[int]) -> Ref:
+def repeat(b: Builder, ex: object, x: Ref, repeats: list[int]) -> Ref:
     shape = shape_of(ex)
     if not prod(shape):
         raise Unsupported("nothing repeated")
@@ -388,7 +399,7 @@ def _repeat(b: Builder, ex: object, x: Ref, repeats: list[int]) -> Ref:
     return b.reshape(Ref(x.value, both, x.offset, steps), shape)
 
 
-def _stack(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
+def stack(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
     shape = shape_of(ex)
     dim %= len(shape)
     one = [
@@ -400,68 +411,4 @@ def _stack(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
         )
         for p in parts
     ]
-    return _cat(b, ex, one, dim)
-
-
-_SHAPES = (
-    "view", "_unsafe_view", "reshape", "flatten", "unsqueeze", "squeeze", "unflatten", "view_copy",
-    "_reshape_alias", "ravel", "_reshape_copy", "unsqueeze_copy", "squeeze_copy",
-)  # fmt: skip
-
-RULES = {
-    **dict.fromkeys(_SHAPES, _view),
-    "expand": _expand,
-    "broadcast_to": _expand,
-    "expand_copy": _expand,
-    "permute": _permute,
-    "permute_copy": _permute,
-    "transpose": _transpose,
-    "transpose_copy": _transpose,
-    "t": _t,
-    "t_copy": _t,
-    "numpy_T": _t,
-    "mT": lambda b, ex, x: _transpose(b, ex, x, -2, -1),
-    "alias": lambda b, ex, x: x,
-    "detach": lambda b, ex, x: x,
-    "alias_copy": _copy,
-    "select": _select,
-    "select_copy": _select,
-    "slice": _slice,
-    "slice_copy": _slice,
-    "narrow": lambda b, ex, x, dim, start, length: window(
-        x, dim % len(x.shape), start + x.shape[dim] if start < 0 else start, length
-    ),
-    "split": _split,
-    "split_with_sizes": _split,
-    "split_with_sizes_copy": _split,
-    "split_copy": _split,
-    "chunk": _split,
-    "unbind": _unbind,
-    "unbind_copy": _unbind,
-    "diagonal": _diagonal,
-    "unfold": _unfold,
-    "as_strided": _as_strided,
-    "sum": _reduction("sum"),
-    "prod": _reduction("prod"),
-    "amax": _reduction("max"),
-    "amin": _reduction("min"),
-    "any": _reduction("any"),
-    "all": _reduction("all"),
-    "mean": _mean,
-    "max.default": _reduction("max"),
-    "min.default": _reduction("min"),
-    "var": _var(False),
-    "std": _var(True),
-    "var_mean": _var_mean,
-    "cat": _cat,
-    "stack": _stack,
-    "flip": _flip,
-    "repeat": _repeat,
-    "slice_scatter": _slice_scatter,
-    "diagonal_scatter": _diagonal_scatter,
-    "diagonal_backward": _diagonal_backward,
-    "select_scatter": _select_scatter,
-    "slice_backward": _slice_backward,
-    "select_backward": _select_backward,
-    "constant_pad_nd": _pad,
-}
+    return cat(b, ex, one, dim)

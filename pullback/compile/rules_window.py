@@ -96,7 +96,7 @@ def _form(b: Builder, x: Ref, weight: Ref, geometry: tuple, shape: tuple, t: str
     return _Form(b, shape if geometry[3] else x.shape, weight.shape, win, geometry[5], t)
 
 
-def _convolution(b: Builder, ex: object, x: Ref, weight: Ref, bias: Ref | None,
+def convolution(b: Builder, ex: object, x: Ref, weight: Ref, bias: Ref | None,
                  *geometry: object) -> Ref:
     shape = shape_of(ex)
     form = _form(b, x, weight, geometry, shape, dtype_code(ex))
@@ -110,7 +110,7 @@ def _convolution(b: Builder, ex: object, x: Ref, weight: Ref, bias: Ref | None,
     return b.pointwise("add", out, across, dtype=out.dtype)
 
 
-def _convolution_backward(b: Builder, ex: list, grad: Ref, x: Ref, weight: Ref,
+def convolution_backward(b: Builder, ex: list, grad: Ref, x: Ref, weight: Ref,
                           bias_sizes: object, *numbers: object) -> list:
     *geometry, mask = numbers
     transposed = geometry[3]
@@ -126,7 +126,7 @@ def _convolution_backward(b: Builder, ex: list, grad: Ref, x: Ref, weight: Ref,
     return out
 
 
-def _max_pool(rank: int):
+def max_pool(rank: int):
     def rule(b: Builder, ex: list, x: Ref, *numbers: object) -> list:
         call = _pool(x, rank, numbers, shape_of(ex[0]))
         shape = shape_of(ex[0])
@@ -135,7 +135,7 @@ def _max_pool(rank: int):
     return rule
 
 
-def _max_pool_backward(rank: int):
+def max_pool_backward(rank: int):
     def rule(b: Builder, ex: object, grad: Ref, x: Ref, *numbers: object) -> Ref:
         *sizes, places = numbers
         call = _pool(x, rank, tuple(sizes), grad.shape)
@@ -181,7 +181,7 @@ def _batched(shape: tuple, rank: int) -> tuple:
     return (1,) * (rank + 2 - len(shape)) + tuple(shape)
 
 
-def _means(rank: int, backward: bool):
+def means(rank: int, backward: bool):
     def rule(b: Builder, ex: object, *args: object) -> Ref:
         (grad, x), numbers = (args[:2], args[2:]) if backward else ((None, args[0]), args[1:])
         numbers = (*numbers, *(None, [], 0, False, True, None)[len(numbers):])
@@ -210,7 +210,7 @@ def _mean_windows(b: Builder, x: Ref, grad: Ref | None, windows: list, size: int
     return b.reshape(form.scatter(b.reshape(grad, form.map), ones), x.shape)
 
 
-def _adaptive_means(rank: int, backward: bool):
+def adaptive_means(rank: int, backward: bool):
     def rule(b: Builder, ex: object, *args: object) -> Ref:
         grad, x = args[:2] if backward else (None, args[0])
         sizes = grad.shape[-rank:] if backward else args[1]
@@ -222,7 +222,7 @@ def _adaptive_means(rank: int, backward: bool):
     return rule
 
 
-def _nearest_backward(rank: int):
+def nearest_backward(rank: int):
     def rule(b: Builder, ex: object, grad: Ref, output_size: list, input_size: list,
              *scales: object) -> Ref:
         shape = shape_of(ex)
@@ -237,17 +237,3 @@ def _nearest_backward(rank: int):
         return form.gather(grad, ones, None)
 
     return rule
-
-
-RULES = {
-    **{f"{name}avg_pool{rank}d{tail}": make(rank, bool(tail))
-       for rank in (2, 3) for tail in ("", "_backward")
-       for name, make in (("", _means), ("_adaptive_", _adaptive_means))},
-    **{f"upsample_nearest{rank}d_backward": _nearest_backward(rank) for rank in (1, 2, 3)},
-    "max_pool2d_with_indices": _max_pool(2),
-    "max_pool3d_with_indices": _max_pool(3),
-    "max_pool2d_with_indices_backward": _max_pool_backward(2),
-    "max_pool3d_with_indices_backward": _max_pool_backward(3),
-    "convolution": _convolution,
-    "convolution_backward": _convolution_backward,
-}

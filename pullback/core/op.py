@@ -67,6 +67,9 @@ class Op:
     batch = None  # vmap rule
     cost = "heavy"  # cheap | view | reduce | heavy | random | create
     c: str | None = None  # C expression over {argument}
+    # what compiled programs make of it: a function (builder, example, *arguments), or the name of
+    # one in `compile/rules_*.py`: "index.gather", "shape.reduction('sum')"
+    lower: Callable | str | None = None
     decomp = None  # the operator in terms of core operators
     # is it of PyTorch's core set?  "apart": and taken apart nevertheless; "out": `name.out` as well
     core: bool | str = False

@@ -31,6 +31,7 @@ class clone(Pointwise):
     """A copy in memory of its own."""
 
     schema = "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"
+    lower = "pointwise.copy"
     core = True
     promote = "same"
     inplace = False
@@ -55,6 +56,7 @@ class contiguous(Composite):
     schema = (
         "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)"
     )
+    lower = "pointwise.copy"
     function = False
 
     def compose(self, memory_format):
@@ -75,6 +77,7 @@ class to_copy(Pointwise):
         "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
         "MemoryFormat? memory_format=None) -> Tensor"
     )
+    lower = "pointwise.to"
     tags = ()
     core = True
     promote = "keep"
@@ -138,6 +141,7 @@ class to_other(Composite):
         "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)"
     )
+    lower = "pointwise.to"
     function = False
 
     def compose(self, other, non_blocking, copy, memory_format):
@@ -154,6 +158,7 @@ class to_dtype(Composite):
         "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)"
     )
+    lower = "pointwise.to"
     function = False
 
     def compose(self, dtype, non_blocking, copy, memory_format):
@@ -171,6 +176,7 @@ class to_device(Composite):
         "to.device(Tensor(a) self, Device device, ScalarType? dtype=None, bool non_blocking=False, "
         "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
     )
+    lower = "pointwise.to"
     function = False
 
     def compose(self, device, dtype, non_blocking, copy, memory_format):
@@ -189,6 +195,7 @@ class to_dtype_layout(Composite):
         "Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)"
     )
+    lower = "pointwise.to"
     function = False
 
     def compose(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
@@ -282,6 +289,7 @@ class repeat(Op):
     """The whole tensor repeated along each dim."""
 
     schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor"
+    lower = "shape.repeat"
     core = True
     promote = "keep"
     function = False
@@ -325,6 +333,7 @@ class flip(Op):
     """The order of the elements reversed along dims."""
 
     schema = "flip(Tensor self, int[] dims) -> Tensor"
+    lower = "shape.flip"
     core = True
     lies = "self"
     promote = "keep"
@@ -615,6 +624,7 @@ class constant_pad_nd(Op):
     """A constant border around the last dims; negative widths cut off."""
 
     schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"
+    lower = "shape.pad"
     core = True
     lies = "channels"
     promote = "keep"

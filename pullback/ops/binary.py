@@ -141,6 +141,7 @@ def integers(low: int = 0, high: int = 10):
 class add_Tensor(Pointwise):
     """Sum of two tensors, the second times `alpha`."""
     schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    lower = "pointwise.binary('add')"
     core = True
     rounds = ("alpha",)
     scalars = ("self", "other")
@@ -162,6 +163,7 @@ class add_Tensor(Pointwise):
 class add_Scalar(Pointwise):
     """Sum of a tensor and a number times `alpha`."""
     schema = "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+    lower = "pointwise.binary('add')"
     core = True
     rounds = ("alpha",)
     promotes = ("self", "other")
@@ -177,6 +179,7 @@ class add_Scalar(Pointwise):
 class sub_Tensor(Pointwise):
     """Difference of two tensors, the second times `alpha`."""
     schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    lower = "pointwise.binary('sub')"
     core = True
     rounds = ("alpha",)
     scalars = ("self", "other")
@@ -202,6 +205,7 @@ class sub_Tensor(Pointwise):
 class sub_Scalar(Pointwise):
     """Difference of a tensor and a number times `alpha`."""
     schema = "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+    lower = "pointwise.binary('sub')"
     core = True
     rounds = ("alpha",)
     promotes = ("self", "other")
@@ -238,6 +242,7 @@ class _Rsub(Pointwise):
 class rsub_Tensor(_Rsub):
     """`other` minus `alpha` times `self`."""
     schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    lower = "pointwise.rsub"
     tags = ()
     grad = {"self": "-grad if alpha == 1 else -grad * alpha.conjugate()", "other": "grad"}
 
@@ -249,6 +254,7 @@ class rsub_Tensor(_Rsub):
 class rsub_Scalar(_Rsub):
     """A number minus `alpha` times a tensor."""
     schema = "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+    lower = "pointwise.rsub"
     promotes = ("self", "other")
     grad = {"self": "-grad if alpha == 1 else -grad * alpha.conjugate()"}
     samples = with_number(2, 1.5)
@@ -261,6 +267,7 @@ class rsub_Scalar(_Rsub):
 class mul_Tensor(Pointwise):
     """Product of two tensors."""
     schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.binary('mul')"
     core = True
     unrounded = ("other",)
     scalars = ("self", "other")
@@ -276,6 +283,7 @@ class mul_Tensor(Pointwise):
 class mul_Scalar(Pointwise):
     """Product of a tensor and a number."""
     schema = "mul.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.binary('mul')"
     core = True
     unrounded = ("other",)
     promotes = ("self", "other")
@@ -289,6 +297,7 @@ class mul_Scalar(Pointwise):
 class div_Tensor(Pointwise):
     """Quotient of two tensors."""
     schema = "div.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.div"
     core = True
     unrounded = ("other",)
     scalars = ("self", "other")
@@ -305,6 +314,7 @@ class div_Tensor(Pointwise):
 class div_Scalar(Pointwise):
     """Quotient of a tensor and a number."""
     schema = "div.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.div"
     core = True
     unrounded = ("other",)
     promote = "float"
@@ -344,6 +354,7 @@ def _quotient_dtype(self, other, rounding_mode):
 class div_Tensor_mode(Pointwise):
     """Quotient of two tensors, rounded as `rounding_mode` says."""
     schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"
+    lower = "pointwise.div"
     core = True
     unrounded = ("other",)
     scalars = ("self", "other")
@@ -366,6 +377,7 @@ class div_Tensor_mode(Pointwise):
 class div_Scalar_mode(Pointwise):
     """Quotient of a tensor and a number, rounded as `rounding_mode` says."""
     schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"
+    lower = "pointwise.div"
     core = True
     unrounded = ("other",)
     promotes = ("self", "other")
@@ -419,6 +431,7 @@ def _remainder(xp, self, other):
 class remainder_Tensor(Pointwise):
     """Remainder of the division that rounds down; it has the sign of the divisor."""
     schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.modulo('remainder')"
     core = True
     number = 1
     run = _remainder
@@ -429,6 +442,7 @@ class remainder_Tensor(Pointwise):
 class remainder_Scalar(Pointwise):
     """Remainder of the division by a number that rounds down."""
     schema = "remainder.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.modulo('remainder')"
     core = True
     number = 0
     promotes = ("self", "other")
@@ -440,6 +454,7 @@ class remainder_Scalar(Pointwise):
 class remainder_Scalar_Tensor(Pointwise):
     """Remainder of a number divided by each element, rounding down."""
     schema = "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    lower = "pointwise.modulo('remainder')"
     number = 1
     promotes = ("self", "other")
     run = _remainder
@@ -463,6 +478,7 @@ def _fmod(xp, self, other):
 class fmod_Tensor(Pointwise):
     """Remainder of the division that rounds towards zero; it has the sign of the dividend."""
     schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.modulo('fmod')"
     core = True
     number = 1
     run = _fmod
@@ -473,6 +489,7 @@ class fmod_Tensor(Pointwise):
 class fmod_Scalar(Pointwise):
     """Remainder of the division by a number that rounds towards zero."""
     schema = "fmod.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.modulo('fmod')"
     core = True
     number = 0
     promotes = ("self", "other")
@@ -497,6 +514,7 @@ def _integer_power(xp, base, exponent):
 class pow_Tensor_Tensor(Pointwise):
     """Each element of the first tensor to the power of the second."""
     schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
+    lower = "pointwise.pow"
     core = True
     number = 1
     inplace = "Tensor"
@@ -528,6 +546,7 @@ def _check_exponent(self, exponent):
 class pow_Tensor_Scalar(Pointwise):
     """Each element to the power of a number."""
     schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
+    lower = "pointwise.pow"
     core = True
     number = 0
     inplace = "Scalar"
@@ -565,6 +584,7 @@ class pow_Tensor_Scalar(Pointwise):
 class pow_Scalar(Pointwise):
     """A number to the power of each element."""
     schema = "pow.Scalar(Scalar self, Tensor exponent) -> Tensor"
+    lower = "pointwise.pow"
     core = True
     promotes = ("self", "exponent")
     grad = {"exponent": "power_pullback_number(grad, self, exponent, result)"}
@@ -594,6 +614,7 @@ class pow_Scalar(Pointwise):
 class maximum(Pointwise):
     """The larger of two elements; NaN wins."""
     schema = "maximum(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.binary('max')"
     core = True
     ufunc = "maximum"
     grad = {
@@ -612,6 +633,7 @@ class maximum(Pointwise):
 class minimum(Pointwise):
     """The smaller of two elements; NaN wins."""
     schema = "minimum(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.binary('min')"
     core = True
     ufunc = "minimum"
     grad = {
@@ -697,6 +719,7 @@ def check_range(convert, *operands) -> None:
 class clamp_Tensor(Pointwise):
     """Each element moved into the range between two tensors; the upper bound wins."""
     schema = "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor"
+    lower = "pointwise.clamp"
     core = True
     run = _clamp
     grad = {
@@ -717,6 +740,7 @@ class clamp_Tensor(Pointwise):
 class clamp_default(Pointwise):
     """Each element moved into the range between two numbers."""
     schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"
+    lower = "pointwise.clamp"
     core = True
     out = ("exact",)
     promotes = ("self", "min", "max")
@@ -735,6 +759,7 @@ class clamp_default(Pointwise):
 class clamp_min_Tensor(Pointwise):
     """Each element, or the other tensor's where that is larger."""
     schema = "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor"
+    lower = "pointwise.clamp_min"
     number = 1
     run = lambda xp, self, min: _clamp(xp, self, min, None)
     grad = {"self": "where(self >= min, grad, 0)", "min": "where(self < min, grad, 0)"}
@@ -747,6 +772,7 @@ class clamp_min_Tensor(Pointwise):
 class clamp_min_default(Pointwise):
     """Each element, or `min` where that is larger."""
     schema = "clamp_min(Tensor self, Scalar min) -> Tensor"
+    lower = "pointwise.clamp_min"
     out = ("exact",)
     number = 0
     promotes = ("self", "min")
@@ -762,6 +788,7 @@ class clamp_min_default(Pointwise):
 class clamp_max_Tensor(Pointwise):
     """Each element, or the other tensor's where that is smaller."""
     schema = "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor"
+    lower = "pointwise.clamp_max"
     number = 1
     run = lambda xp, self, max: _clamp(xp, self, None, max)
     grad = {"self": "where(self <= max, grad, 0)", "max": "where(self > max, grad, 0)"}
@@ -774,6 +801,7 @@ class clamp_max_Tensor(Pointwise):
 class clamp_max_default(Pointwise):
     """Each element, or `max` where that is smaller."""
     schema = "clamp_max(Tensor self, Scalar max) -> Tensor"
+    lower = "pointwise.clamp_max"
     out = ("exact",)
     number = 0
     promotes = ("self", "max")

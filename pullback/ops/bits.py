@@ -19,6 +19,7 @@ class _Logic(Pointwise):
 class logical_and(_Logic):
     """Whether both elements are nonzero."""
     schema = "logical_and(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.logical('and')"
     core = True
     run = "xp.logical_and(self, other)"
     c = "({self} != 0) & ({other} != 0)"
@@ -27,6 +28,7 @@ class logical_and(_Logic):
 class logical_or(_Logic):
     """Whether one of the elements is nonzero."""
     schema = "logical_or(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.logical('or')"
     core = True
     run = "xp.logical_or(self, other)"
     c = "({self} != 0) | ({other} != 0)"
@@ -35,6 +37,7 @@ class logical_or(_Logic):
 class logical_xor(_Logic):
     """Whether exactly one of the elements is nonzero."""
     schema = "logical_xor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.logical('xor')"
     core = True
     run = "xp.logical_xor(self, other)"
     c = "({self} != 0) ^ ({other} != 0)"
@@ -73,6 +76,7 @@ class _NumberBits(Pointwise):
 class bitwise_and_Tensor(_Bits):
     """Bits set in both integers."""
     schema = "bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.bitwise('and')"
     core = True
     aliases = ("__and__",)
     run = _bits("bitwise_and", "bitwise_and")
@@ -82,6 +86,7 @@ class bitwise_and_Tensor(_Bits):
 class bitwise_and_Scalar(_BitsNumber):
     """Bits set in each integer and in a number."""
     schema = "bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.bitwise('and')"
     core = True
     run = _bits("bitwise_and", "bitwise_and")
     c = "{self} & {other}"
@@ -90,6 +95,7 @@ class bitwise_and_Scalar(_BitsNumber):
 class bitwise_and_Scalar_Tensor(_NumberBits):
     """Bits set in a number and in each integer."""
     schema = "bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    lower = "pointwise.bitwise('and')"
     run = _bits("bitwise_and", "bitwise_and")
     c = "{self} & {other}"
 
@@ -100,6 +106,7 @@ class bitwise_and_Scalar_Tensor(_NumberBits):
 class bitwise_or_Tensor(_Bits):
     """Bits set in one of two integers."""
     schema = "bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.bitwise('or')"
     core = True
     aliases = ("__or__",)
     run = _bits("bitwise_or", "bitwise_or")
@@ -109,6 +116,7 @@ class bitwise_or_Tensor(_Bits):
 class bitwise_or_Scalar(_BitsNumber):
     """Bits set in each integer or in a number."""
     schema = "bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.bitwise('or')"
     core = True
     run = _bits("bitwise_or", "bitwise_or")
     c = "{self} | {other}"
@@ -117,6 +125,7 @@ class bitwise_or_Scalar(_BitsNumber):
 class bitwise_or_Scalar_Tensor(_NumberBits):
     """Bits set in a number or in each integer."""
     schema = "bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    lower = "pointwise.bitwise('or')"
     run = _bits("bitwise_or", "bitwise_or")
     c = "{self} | {other}"
 
@@ -127,6 +136,7 @@ class bitwise_or_Scalar_Tensor(_NumberBits):
 class bitwise_xor_Tensor(_Bits):
     """Bits in which two integers differ."""
     schema = "bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.bitwise('xor')"
     core = True
     aliases = ("__xor__",)
     run = _bits("bitwise_xor", "bitwise_xor")
@@ -136,6 +146,7 @@ class bitwise_xor_Tensor(_Bits):
 class bitwise_xor_Scalar(_BitsNumber):
     """Bits in which each integer differs from a number."""
     schema = "bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.bitwise('xor')"
     core = True
     run = _bits("bitwise_xor", "bitwise_xor")
     c = "{self} ^ {other}"
@@ -144,6 +155,7 @@ class bitwise_xor_Scalar(_BitsNumber):
 class bitwise_xor_Scalar_Tensor(_NumberBits):
     """Bits in which a number differs from each integer."""
     schema = "bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    lower = "pointwise.bitwise('xor')"
     run = _bits("bitwise_xor", "bitwise_xor")
     c = "{self} ^ {other}"
 

@@ -36,6 +36,7 @@ class _Where(Pointwise):
 class where_self(_Where):
     """Elements of the first tensor where the condition holds, else of the second."""
     schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.where"
     core = True
     out = ("exact",)
     grad = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
@@ -51,6 +52,7 @@ class where_self(_Where):
 class where_ScalarOther(_Where):
     """Elements of the tensor where the condition holds, else a number."""
     schema = "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.where"
     tags = ()
     number = 0
     grad = {"self": "where(condition, grad, 0)"}
@@ -67,6 +69,7 @@ class where_ScalarOther(_Where):
 class where_ScalarSelf(_Where):
     """A number where the condition holds, else elements of the tensor."""
     schema = "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor"
+    lower = "pointwise.where"
     tags = ()
     number = 0
     grad = {"other": "where(condition, 0, grad)"}
@@ -83,6 +86,7 @@ class where_ScalarSelf(_Where):
 class where_Scalar(_Where):
     """One number where the condition holds, else another."""
     schema = "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor"
+    lower = "pointwise.where"
     tags = ()
     dtype = "dt.result_type((self, other))"
 
@@ -129,6 +133,7 @@ class _WithNumber(Pointwise):
 class eq_Tensor(_Comparison):
     """Whether two elements are equal."""
     schema = "eq.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.compare('eq')"
     core = True
     run = "xp.equal(self, other)"
     c = "{self} == {other}"
@@ -138,6 +143,7 @@ class eq_Tensor(_Comparison):
 class eq_Scalar(_WithNumber):
     """Whether each element equals a number."""
     schema = "eq.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.compare('eq')"
     core = True
     run = "xp.equal(self, other)"
     c = "{self} == {other}"
@@ -147,6 +153,7 @@ class eq_Scalar(_WithNumber):
 class ne_Tensor(_Comparison):
     """Whether two elements differ."""
     schema = "ne.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.compare('ne')"
     core = True
     run = "xp.not_equal(self, other)"
     c = "{self} != {other}"
@@ -157,6 +164,7 @@ class ne_Tensor(_Comparison):
 class ne_Scalar(_WithNumber):
     """Whether each element differs from a number."""
     schema = "ne.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.compare('ne')"
     core = True
     run = "xp.not_equal(self, other)"
     c = "{self} != {other}"
@@ -176,6 +184,7 @@ def _order(name: str, function: str):
 class lt_Tensor(_Comparison):
     """Whether the first element is smaller."""
     schema = "lt.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.compare('lt')"
     core = True
     run = _order("lt", "less")
     c = "{self} < {other}"
@@ -185,6 +194,7 @@ class lt_Tensor(_Comparison):
 class lt_Scalar(_WithNumber):
     """Whether each element is smaller than a number."""
     schema = "lt.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.compare('lt')"
     core = True
     run = _order("lt", "less")
     c = "{self} < {other}"
@@ -193,6 +203,7 @@ class lt_Scalar(_WithNumber):
 class le_Tensor(_Comparison):
     """Whether the first element is not larger."""
     schema = "le.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.compare('le')"
     core = True
     run = _order("le", "less_equal")
     c = "{self} <= {other}"
@@ -202,6 +213,7 @@ class le_Tensor(_Comparison):
 class le_Scalar(_WithNumber):
     """Whether each element is not larger than a number."""
     schema = "le.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.compare('le')"
     core = True
     run = _order("le", "less_equal")
     c = "{self} <= {other}"
@@ -210,6 +222,7 @@ class le_Scalar(_WithNumber):
 class gt_Tensor(_Comparison):
     """Whether the first element is larger."""
     schema = "gt.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.compare('gt')"
     core = True
     run = _order("gt", "greater")
     c = "{self} > {other}"
@@ -219,6 +232,7 @@ class gt_Tensor(_Comparison):
 class gt_Scalar(_WithNumber):
     """Whether each element is larger than a number."""
     schema = "gt.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.compare('gt')"
     core = True
     run = _order("gt", "greater")
     c = "{self} > {other}"
@@ -227,6 +241,7 @@ class gt_Scalar(_WithNumber):
 class ge_Tensor(_Comparison):
     """Whether the first element is not smaller."""
     schema = "ge.Tensor(Tensor self, Tensor other) -> Tensor"
+    lower = "pointwise.compare('ge')"
     core = True
     run = _order("ge", "greater_equal")
     c = "{self} >= {other}"
@@ -236,6 +251,7 @@ class ge_Tensor(_Comparison):
 class ge_Scalar(_WithNumber):
     """Whether each element is not smaller than a number."""
     schema = "ge.Scalar(Tensor self, Scalar other) -> Tensor"
+    lower = "pointwise.compare('ge')"
     core = True
     run = _order("ge", "greater_equal")
     c = "{self} >= {other}"

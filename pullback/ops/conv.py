@@ -110,6 +110,7 @@ class convolution(Op):
     schema = ("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups) -> Tensor")
+    lower = "window.convolution"
     core = True
     lies = "channels"
     promote = "keep"
@@ -227,6 +228,7 @@ class convolution_backward(Op):
               " SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation,"
               " bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    lower = "window.convolution_backward"
     core = True
     lies = "channels"
     promote = "keep"

@@ -57,6 +57,7 @@ class empty(Creation):
     """A tensor whose elements are whatever was in memory."""
 
     schema = f"empty.memory_format(SymInt[] size, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
+    lower = "pointwise.fill(0)"
     core = True
     shape = "tuple(size)"
     dtype = given(1)
@@ -70,6 +71,7 @@ class zeros(Creation):
     """A tensor of zeros."""
 
     schema = f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor"
+    lower = "pointwise.fill(0)"
     shape = "tuple(size)"
     dtype = given(1)
 
@@ -89,6 +91,7 @@ class ones(Creation):
     """A tensor of ones."""
 
     schema = f"ones(SymInt[] size, *, {OPTIONS}) -> Tensor"
+    lower = "pointwise.fill(1)"
     shape = "tuple(size)"
     dtype = given(1)
 
@@ -135,6 +138,7 @@ class full(Creation):
     """A tensor of one number."""
 
     schema = f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor"
+    lower = "pointwise.fill('full')"
     core = True
     shape = "tuple(size)"
 
@@ -155,6 +159,7 @@ class empty_like(Creation):
     """An uninitialised tensor like another."""
 
     schema = f"empty_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
+    lower = "pointwise.fill(0)"
     method = False
     shape = "tuple(self.shape)"
     dtype = given_or_self(1)
@@ -174,6 +179,7 @@ class zeros_like(Creation):
     """Zeros like another tensor."""
 
     schema = f"zeros_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
+    lower = "pointwise.fill(0)"
     method = False
     shape = "tuple(self.shape)"
     dtype = given_or_self(1)
@@ -197,6 +203,7 @@ class ones_like(Creation):
     """Ones like another tensor."""
 
     schema = f"ones_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
+    lower = "pointwise.fill(1)"
     method = False
     shape = "tuple(self.shape)"
     dtype = given_or_self(1)
@@ -223,6 +230,7 @@ class full_like(Creation):
         f"full_like(Tensor self, Scalar fill_value, *, {OPTIONS}, "
         "MemoryFormat? memory_format=None) -> Tensor"
     )
+    lower = "pointwise.fill('full')"
     core = True
     method = False
     shape = "tuple(self.shape)"
@@ -247,6 +255,7 @@ class new_empty(Creation):
     """An uninitialised tensor with the dtype of another."""
 
     schema = f"new_empty(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor"
+    lower = "pointwise.fill(0)"
     function = False
     shape = "tuple(size)"
     dtype = given_or_self(2)
@@ -266,6 +275,7 @@ class new_zeros(Creation):
     """Zeros with the dtype of another tensor."""
 
     schema = f"new_zeros(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor"
+    lower = "pointwise.fill(0)"
     function = False
     shape = "tuple(size)"
     dtype = given_or_self(2)
@@ -289,6 +299,7 @@ class new_ones(Creation):
     """Ones with the dtype of another tensor."""
 
     schema = f"new_ones(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor"
+    lower = "pointwise.fill(1)"
     function = False
     shape = "tuple(size)"
     dtype = given_or_self(2)
@@ -407,6 +418,7 @@ class eye(Creation):
     """The identity matrix."""
 
     schema = f"eye(SymInt n, *, {OPTIONS}) -> Tensor"
+    lower = "index.eye"
     dtype = given(1)
     shape = "(n, n)"
 
@@ -425,6 +437,7 @@ class eye_m(Creation):
     """Ones on the diagonal of a matrix, zeros elsewhere."""
 
     schema = f"eye.m(SymInt n, SymInt m, *, {OPTIONS}) -> Tensor"
+    lower = "index.eye"
     dtype = given(2)
     shape = "(n, m)"
 
@@ -462,6 +475,7 @@ class scalar_tensor(Creation):
     """A 0-d tensor with one number."""
 
     schema = f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor"
+    lower = "pointwise.fill('scalar')"
     core = True
     dtype = given(1)
     shape = "()"
@@ -539,6 +553,7 @@ class fill_Tensor(Op):
     """The shape of `self` filled with a 0-d tensor."""
 
     schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor"
+    lower = "pointwise.fill_tensor"
     lies = "self"
     number = 1
     inplace_node = "FillBackward3"
@@ -580,6 +595,7 @@ class fill_Scalar(Pointwise):
 
     ordered = False
     schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor"
+    lower = "pointwise.fill_tensor"
     tags = ()
     core = "apart"
     number = 0

@@ -24,6 +24,7 @@ def _extreme(name: str, xp, self, dim, keepdim):
 class amax(Reduction):
     """Largest elements over some dims; ties share the gradient."""
     schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
+    lower = "shape.reduction('max')"
     core = True
     run = lambda xp, self, dim, keepdim: _extreme("amax", xp, self, dim, keepdim)
     grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
@@ -41,6 +42,7 @@ class amax(Reduction):
 class amin(Reduction):
     """Smallest elements over some dims; ties share the gradient."""
     schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
+    lower = "shape.reduction('min')"
     core = True
     run = lambda xp, self, dim, keepdim: _extreme("amin", xp, self, dim, keepdim)
     grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
@@ -161,6 +163,7 @@ class _Places(Reduction):
 class max_dim(_Places):
     """Largest elements along a dim, and where they are."""
     schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    lower = "scan.place('max', True)"
     core = True
     run = lambda xp, self, dim, keepdim: _extreme_along("max", xp, self, dim, keepdim)
 
@@ -168,6 +171,7 @@ class max_dim(_Places):
 class max_default(_OfAll):
     """Largest of all elements; ties share the gradient."""
     schema = "max(Tensor self) -> Tensor"
+    lower = "shape.reduction('max')"
     out = ("castable",)
     run = lambda xp, self: _extreme("max", xp, self, None, False)
 
@@ -193,6 +197,7 @@ class min_other(Composite):
 class min_dim(_Places):
     """Smallest elements along a dim, and where they are."""
     schema = "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    lower = "scan.place('min', True)"
     core = True
     run = lambda xp, self, dim, keepdim: _extreme_along("min", xp, self, dim, keepdim)
 
@@ -200,6 +205,7 @@ class min_dim(_Places):
 class min_default(_OfAll):
     """Smallest of all elements; ties share the gradient."""
     schema = "min(Tensor self) -> Tensor"
+    lower = "shape.reduction('min')"
     out = ("castable",)
     run = lambda xp, self: _extreme("min", xp, self, None, False)
 
@@ -240,6 +246,7 @@ class _Argument(Reduction):
 class argmax(_Argument):
     """Where the largest element is, along a dim or in the flattened tensor."""
     schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+    lower = "scan.place('max', False)"
     core = True
     run = lambda xp, self, dim, keepdim: _argument("argmax", xp, self, dim, keepdim)
 
@@ -251,6 +258,7 @@ class argmax(_Argument):
 class argmin(_Argument):
     """Where the smallest element is, along a dim or in the flattened tensor."""
     schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+    lower = "scan.place('min', False)"
     core = True
     run = lambda xp, self, dim, keepdim: _argument("argmin", xp, self, dim, keepdim)
 

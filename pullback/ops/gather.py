@@ -45,6 +45,7 @@ class index_select(Op):
     """The indices of one dim that a vector lists."""
 
     schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor"
+    lower = "index.index_select"
     core = True
     promote = "keep"
     complex = True
@@ -116,6 +117,7 @@ class index_add(Op):
     schema = (
         "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor"
     )
+    lower = "index.index_add"
     complex = True
     inplace = True
     linear = ("self", "source")
@@ -420,6 +422,7 @@ class gather(Op):
     """One element along a dim for each entry of an index."""
 
     schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"
+    lower = "index.gather"
     core = True
     promote = "keep"
     complex = True
@@ -476,6 +479,7 @@ class scatter_src(_Rewritten):
     """A copy of `self` with one element of src written for each entry of an index."""
 
     schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
+    lower = "index.scatter(False)"
     core = True
     linear = ("self", "src")
     grad = {
@@ -504,6 +508,7 @@ class scatter_value(_Rewritten):
     """A copy of `self` with a number written for each entry of an index."""
 
     schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
+    lower = "index.scatter(False)"
     core = True
     grad = {"self": "scatter_zero(grad, dim, index)"}
     push = "scatter_zero(self_t, dim, index)"
@@ -529,6 +534,7 @@ class scatter_add(Op):
     """A copy of `self` with one element of src added for each entry of an index."""
 
     schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
+    lower = "index.scatter(True)"
     core = True
     complex = True
     inplace = True

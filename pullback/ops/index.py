@@ -279,6 +279,7 @@ class index_Tensor(Op):
     """The elements at the given index tensors, one per dim; masks stand for where they are true."""
 
     schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"
+    lower = "index.index"
     tags = ("dynamic_output_shape",)
     core = True
     promote = "keep"
@@ -341,6 +342,7 @@ class unsafe_index_Tensor(Composite):
     """`index` without promises about bounds; ours checks them all the same."""
 
     schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"
+    lower = "index.index"
     method = False
 
     def compose(self, indices):
@@ -356,6 +358,7 @@ class index_put(Op):
     schema = (
         "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"
     )
+    lower = "index.index_put"
     core = True
     lies = "self"
     complex = True

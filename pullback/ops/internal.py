@@ -26,6 +26,7 @@ class _reshape_alias(View):
     """`view` whose strides the caller has worked out already."""
 
     schema = "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)"
+    lower = "shape.view"
     complex = True
     method = False
     grad = {"self": "grad.reshape(self.shape)"}
@@ -58,6 +59,7 @@ class _reshape_copy(Composite):
     """`reshape` that always copies."""
 
     schema = "_reshape_copy(Tensor self, SymInt[] size) -> Tensor"
+    lower = "shape.view"
     complex = True
     method = False
 
@@ -106,7 +108,7 @@ _identity("lift", "", "The tensor itself: a tensor from outside, handed to the t
 _identity("lift_fresh", "(a)", "The tensor itself, which nobody else holds yet.")
 
 
-def _copy(name: str, operator: str, doc: str, tags: tuple = ("view_copy",)) -> None:
+def _copy(name: str, operator: str, doc: str, tags: tuple = ("view_copy",), **more) -> None:
     """An operator that is another one, or a copy, under a name of its own."""
     body = {
         "__doc__": doc,
@@ -117,11 +119,12 @@ def _copy(name: str, operator: str, doc: str, tags: tuple = ("view_copy",)) -> N
         "samples": points(),
         "complex": True,
         "method": False,
+        **more,
     }
     type(name, (Composite,), body)
 
 
-_copy("lift_fresh_copy", "clone", "A copy of a tensor from outside.")
+_copy("lift_fresh_copy", "clone", "A copy of a tensor from outside.", lower="pointwise.copy")
 _copy("_lazy_clone", "clone", "A copy in memory of its own; it is made at once.", ())
 _copy("_conj_copy", "_conj_physical", "A copy of what `_conj` shows.")
 _copy("_neg_view_copy", "neg", "A copy of what `_neg_view` shows.")

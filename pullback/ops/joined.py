@@ -56,6 +56,7 @@ class cat(Op):
     """Tensors joined along a dim."""
 
     schema = "cat(Tensor[] tensors, int dim=0) -> Tensor"
+    lower = "shape.cat"
     autocast = "widest"
     core = True
     lies, arranges = "channels", True
@@ -145,6 +146,7 @@ class stack(Op):
     """Tensors of one shape joined along a new dim."""
 
     schema = "stack(Tensor[] tensors, int dim=0) -> Tensor"
+    lower = "shape.stack"
     autocast = "widest"
     out = ("castable",)
     method = False

@@ -57,6 +57,7 @@ class _Truth(Reduction):
 class any_default(_Truth):
     """Whether any element is nonzero."""
     schema = "any(Tensor self) -> Tensor"
+    lower = "shape.reduction('any')"
     core = True
     run = lambda xp, self: _truth(xp, "any", self, None, False)
     shape = "()"
@@ -70,6 +71,7 @@ class any_default(_Truth):
 class any_dim(_Truth):
     """Whether any element along a dim is nonzero."""
     schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+    lower = "shape.reduction('any')"
     core = True
     run = lambda xp, self, dim, keepdim: _truth(xp, "any", self, dim, keepdim)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
@@ -81,6 +83,7 @@ class any_dim(_Truth):
 class any_dims(_Truth):
     """Whether any element over some dims is nonzero; an empty list reduces nothing."""
     schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+    lower = "shape.reduction('any')"
     core = True
     run = lambda xp, self, dim, keepdim: _truth(
         xp, "any", self, dim, keepdim, empty_is_all=False)
@@ -95,6 +98,7 @@ class any_dims(_Truth):
 class all_default(_Truth):
     """Whether all elements are nonzero."""
     schema = "all(Tensor self) -> Tensor"
+    lower = "shape.reduction('all')"
     run = lambda xp, self: _truth(xp, "all", self, None, False)
     shape = "()"
     dtype = _truth_dtype
@@ -110,6 +114,7 @@ class all_default(_Truth):
 class all_dim(_Truth):
     """Whether all elements along a dim are nonzero."""
     schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+    lower = "shape.reduction('all')"
     run = lambda xp, self, dim, keepdim: _truth(xp, "all", self, dim, keepdim)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
     dtype = lambda self, dim, keepdim: _truth_dtype(self)
@@ -123,6 +128,7 @@ class all_dim(_Truth):
 class all_dims(_Truth):
     """Whether all elements over some dims are nonzero; an empty list reduces nothing."""
     schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+    lower = "shape.reduction('all')"
     run = lambda xp, self, dim, keepdim: _truth(
         xp, "all", self, dim, keepdim, empty_is_all=False)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)

@@ -31,6 +31,7 @@ class embedding(Op):
         "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, "
         "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor"
     )
+    lower = "index.embedding"
     core = True
     promote = "keep"
     method = False
@@ -79,6 +80,7 @@ class embedding_dense_backward(Op):
         "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
         "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor"
     )
+    lower = "index.embedding_backward"
     core = "apart"
     method = False
     function = False
@@ -147,6 +149,7 @@ class one_hot(Composite):
     """A vector per class number: one at its place, zeros elsewhere."""
 
     schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor"
+    lower = "index.one_hot"
     tags = ("dynamic_output_shape",)
     method = False
     function = False

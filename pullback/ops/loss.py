@@ -225,6 +225,7 @@ class nll_loss_forward(Op):
 
     schema = ("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction,"
               " SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
+    lower = "composite.nll_loss"
     promote = "keep"
     grad = {"self": ("nll_loss_backward(grad, self, target, weight, reduction, ignore_index,"
                      " total_weight)")}
@@ -265,6 +266,7 @@ class nll_loss_backward(Op):
 
     schema = ("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight,"
               " int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
+    lower = "composite.nll_loss_backward"
     alike = ("grad_output", "self", "total_weight", "weight")
     promote = "keep"
     grad = {"grad_output": "nll_loss(grad, target, weight, reduction, ignore_index)"}

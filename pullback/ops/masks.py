@@ -28,6 +28,7 @@ class masked_fill_Tensor(Pointwise):
     """`self` with a 0-d tensor where a mask is true."""
 
     schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor"
+    lower = "pointwise.masked_fill"
     tags = ()
     number = 1
     promote = "same"
@@ -72,6 +73,7 @@ class masked_fill_Scalar(Pointwise):
     """`self` with a number where a mask is true."""
 
     schema = "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor"
+    lower = "pointwise.masked_fill"
     number = 0
     promote = "keep"
     dtype = "self.dtype"

@@ -176,6 +176,7 @@ class mm(Op):
     """Matrix times matrix."""
 
     schema = "mm(Tensor self, Tensor mat2) -> Tensor"
+    lower = "index.mm"
     autocast = "lower"
     core = True
     promote = "keep"
@@ -211,6 +212,7 @@ class bmm(Op):
     """Matrix products of two stacks of matrices."""
 
     schema = "bmm(Tensor self, Tensor mat2) -> Tensor"
+    lower = "index.mm"
     autocast = "lower"
     core = True
     promote = "keep"
@@ -245,6 +247,7 @@ class mv(Op):
     """Matrix times vector."""
 
     schema = "mv(Tensor self, Tensor vec) -> Tensor"
+    lower = "index.mv"
     promote = "keep"
     multilinear = ("self", "vec")
     grad = {"self": "outer(grad, vec.conj())", "vec": "self.t().conj().mv(grad)"}
@@ -281,6 +284,7 @@ class dot(Op):
     """Sum of the products of two vectors (no conjugation)."""
 
     schema = "dot(Tensor self, Tensor tensor) -> Tensor"
+    lower = "index.dot"
     promote = "keep"
     multilinear = ("self", "tensor")
     grad = {"self": "grad * tensor.conj()", "tensor": "grad * self.conj()"}
@@ -314,6 +318,7 @@ class vdot(Op):
     """Sum of the products of two vectors, the first one conjugated."""
 
     schema = "vdot(Tensor self, Tensor other) -> Tensor"
+    lower = "index.dot"
     promote = "keep"
     multilinear = ("self", "other")
     grad = {"self": "grad.conj() * other", "other": "grad * self"}
@@ -348,6 +353,7 @@ class addmm(Op):
 
     schema = ("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    lower = "index.addmm"
     autocast = "lower"
     core = True
     promote = "keep"
@@ -400,6 +406,7 @@ class baddbmm(Op):
 
     schema = ("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1,"
               " Scalar alpha=1) -> Tensor")
+    lower = "index.addmm"
     autocast = "lower"
     promote = "keep"
     grad = {
@@ -682,6 +689,7 @@ class linear(Composite):
     """`input @ weight.T + bias`, over the last dim of `input`."""
 
     schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"
+    lower = "index.linear"
     autocast = "lower"
     namespace = "nn.functional"
     function = False

@@ -76,6 +76,7 @@ def _lerp(xp, self, end, weight):
 class lerp_Tensor(Pointwise):
     """Straight-line interpolation from `self` to `end` at `weight`."""
     schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor"
+    lower = "pointwise.lerp"
     out = ("exact",)
     number = 1
     check = _check_weight
@@ -100,6 +101,7 @@ class lerp_Tensor(Pointwise):
 class lerp_Scalar(Pointwise):
     """Straight-line interpolation from `self` to `end` at the number `weight`."""
     schema = "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"
+    lower = "pointwise.lerp"
     number = 0
     promote = "same"
     grad = {"self": "grad * (1 - weight).conjugate()", "end": "grad * weight.conjugate()"}
@@ -124,6 +126,7 @@ class lerp_Scalar(Pointwise):
 class addcmul(Pointwise):
     """self + value * tensor1 * tensor2."""
     schema = ("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+    lower = "pointwise.addc('mul')"
     grad = {
         "self": "grad",
         "tensor1": "grad * (tensor2 * value).conj()",
@@ -154,6 +157,7 @@ class addcmul(Pointwise):
 class addcdiv(Pointwise):
     """self + value * tensor1 / tensor2."""
     schema = ("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+    lower = "pointwise.addc('div')"
     grad = {
         "self": "grad",
         "tensor1": "grad * (value / tensor2).conj()",

@@ -19,6 +19,7 @@ from .pointwise import Backward, backward_points, points, refuse
 class sigmoid(Pointwise):
     """1 / (1 + exp(-x)) of each element."""
     schema = "sigmoid(Tensor self) -> Tensor"
+    lower = "pointwise.unary('sigmoid')"
     core = True
     promote = "float"
     run = "xp.reciprocal(xp.exp(-self) + 1)"
@@ -32,6 +33,7 @@ class sigmoid(Pointwise):
 class sigmoid_backward(Backward):
     """Gradient of sigmoid from the gradient of its output and the output."""
     schema = "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor"
+    lower = "composite.sigmoid_backward"
     run = "grad_output * ((1 - output) * output).conj()"
     grad = {
         "grad_output": "sigmoid_backward(grad, output.conj())",
@@ -98,6 +100,7 @@ class logit_backward(Backward):
 class relu(Pointwise):
     """Each element, or 0 where it is negative."""
     schema = "relu(Tensor self) -> Tensor"
+    lower = "pointwise.unary('relu', False)"
     core = True
     grad = {"self": "threshold_backward(grad, result, 0)"}
     c = "where({self} <= 0, 0, {self})"
@@ -161,6 +164,7 @@ class threshold(Pointwise):
 class threshold_backward(Backward):
     """The gradient where the value exceeds `threshold`, else 0."""
     schema = "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor"
+    lower = "composite.threshold_backward"
     run = "xp.where(self <= threshold, xp.asarray(0, dtype=grad_output.dtype), grad_output)"
     grad = {"grad_output": "threshold_backward(grad, self, threshold)"}
     constant = ("self",)
@@ -174,6 +178,7 @@ class threshold_backward(Backward):
 class leaky_relu(Pointwise):
     """Each element, times `negative_slope` where it is not positive."""
     schema = "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor"
+    lower = "composite.leaky_relu"
     core = True
     grad = {"self": "leaky_relu_backward(grad, self, negative_slope, False)"}
     c = "where({self} > 0, {self}, {self} * {negative_slope})"
@@ -327,6 +332,7 @@ _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 class gelu(Pointwise):
     """x times the normal distribution function of x, exact or by a tanh approximation."""
     schema = "gelu(Tensor self, *, str approximate=\"none\") -> Tensor"
+    lower = "composite.gelu"
     core = True
     grad = {"self": "gelu_backward(grad, self, approximate=approximate)"}
     method = False
@@ -363,6 +369,7 @@ class gelu_backward(Backward):
     """Gradient of gelu: grad (cdf(x) + x pdf(x)), or the derivative of the tanh form."""
     schema = ("gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\")"
               " -> Tensor")
+    lower = "composite.gelu_backward"
     grad = {
         "grad_output": "gelu_backward(grad, self, approximate=approximate)",
         "self": "gelu_second(grad * grad_output, self, approximate)",
@@ -398,6 +405,7 @@ class silu(Pointwise):
     """x sigmoid(x) of each element."""
     complex = None
     schema = "silu(Tensor self) -> Tensor"
+    lower = "composite.silu"
     grad = {"self": "silu_backward(grad, self)"}
     c = "{self} * sigmoid({self})"
     method = False
@@ -417,6 +425,7 @@ class silu_backward(Backward):
     """Gradient of silu: grad s (1 + x (1 - s)), s = sigmoid(x)."""
     complex = None
     schema = "silu_backward(Tensor grad_output, Tensor self) -> Tensor"
+    lower = "composite.silu_backward"
     grad = {
         "grad_output": "silu_backward(grad, self)",
         "self": "silu_second(grad * grad_output, self)",
@@ -474,6 +483,7 @@ class mish_backward(Backward):
 class softplus(Pointwise):
     """log(1 + exp(beta x)) / beta of each element; x itself above the threshold."""
     schema = "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor"
+    lower = "composite.softplus"
     grad = {"self": "softplus_backward(grad, self, beta, threshold)"}
     c = ("where({self} * {beta} > {threshold}, {self}, log1p(exp({self} * {beta})) / {beta})")
     method = False
@@ -500,6 +510,7 @@ class softplus_backward(Backward):
     """Gradient of softplus: grad sigmoid(beta x), the gradient itself above the threshold."""
     schema = ("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold)"
               " -> Tensor")
+    lower = "composite.softplus_backward"
     tags = ()
     grad = {
         "grad_output": "softplus_backward(grad, self, beta, threshold)",

@@ -73,6 +73,7 @@ class _softmax(Op):
     """Exponentials divided by their sum along one dim."""
 
     schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+    lower = "composite.softmax(False)"
     core = True
     promote = "keep"
     grad = {"self": "_softmax_backward_data(grad, result, dim, self.dtype)"}
@@ -120,6 +121,7 @@ class _log_softmax(Op):
     """Logarithm of the softmax along one dim, without leaving log space."""
 
     schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+    lower = "composite.softmax(True)"
     core = True
     promote = "keep"
     grad = {"self": "_log_softmax_backward_data(grad, result, dim, self.dtype)"}
@@ -164,6 +166,7 @@ class _softmax_backward_data(Op):
 
     schema = ("_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
               " ScalarType input_dtype) -> Tensor")
+    lower = "composite.softmax_backward(False)"
     alike = ("grad_output", "output")
     promote = "keep"
     grad = {
@@ -213,6 +216,7 @@ class _log_softmax_backward_data(Op):
 
     schema = ("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
               " ScalarType input_dtype) -> Tensor")
+    lower = "composite.softmax_backward(True)"
     alike = ("grad_output", "output")
     promote = "keep"
     grad = {
@@ -386,6 +390,7 @@ class softmax_int(Composite):
     """Exponentials divided by their sum along `dim`, optionally in another dtype."""
 
     schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
+    lower = "composite.softmax(False)"
     out = ("exact",)
 
     def compose(self, dim, dtype):
@@ -401,6 +406,7 @@ class log_softmax_int(Composite):
     """Logarithm of the softmax along `dim`, optionally in another dtype."""
 
     schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
+    lower = "composite.softmax(True)"
     out = ("exact",)
 
     def compose(self, dim, dtype):
@@ -480,6 +486,7 @@ class native_layer_norm(Op):
 
     schema = ("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight,"
               " Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
+    lower = "composite.layer_norm"
     core = True
     alike = ("input",)
     wide = ("weight", "bias")
@@ -582,6 +589,7 @@ class native_layer_norm_backward(Op):
     schema = ("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape,"
               " Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    lower = "composite.layer_norm_backward"
     core = "apart"
     alike = ("grad_out", "input")
     wide = ("mean", "rstd", "weight", "bias")

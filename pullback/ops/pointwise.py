@@ -62,6 +62,7 @@ def backward_points(*rest, low: float = -2.0, high: float = 2.0):
 class neg(Pointwise):
     """Each element with its sign changed."""
     schema = "neg(Tensor self) -> Tensor"
+    lower = "pointwise.unary('neg', False)"
     core = True
     ufunc = "negative"
     grad = {"self": "-grad"}
@@ -93,6 +94,7 @@ class positive(Composite):
 class reciprocal(Pointwise):
     """One divided by each element."""
     schema = "reciprocal(Tensor self) -> Tensor"
+    lower = "pointwise.unary('recip')"
     core = True
     promote = "float"
     run = "xp.reciprocal(self)"
@@ -105,6 +107,7 @@ class reciprocal(Pointwise):
 class sqrt(Pointwise):
     """Square root of each element."""
     schema = "sqrt(Tensor self) -> Tensor"
+    lower = "pointwise.unary('sqrt')"
     core = True
     promote = "float"
     run = "xp.sqrt(self)"
@@ -117,6 +120,7 @@ class sqrt(Pointwise):
 class rsqrt(Pointwise):
     """One divided by the square root of each element."""
     schema = "rsqrt(Tensor self) -> Tensor"
+    lower = "pointwise.unary('rsqrt')"
     core = True
     promote = "float"
     run = "xp.reciprocal(xp.sqrt(self))"
@@ -141,6 +145,7 @@ class square(Composite):
 class abs_default(Pointwise):
     """Absolute value of each element; modulus of a complex one."""
     schema = "abs(Tensor self) -> Tensor"
+    lower = "pointwise.unary('abs', False)"
     core = True
     promote = "real"
     grad = {"self": "grad * self.sgn()"}
@@ -158,6 +163,7 @@ class abs_default(Pointwise):
 class sign(Pointwise):
     """-1, 0 or 1 by the sign of each element; NaN gives 0."""
     schema = "sign(Tensor self) -> Tensor"
+    lower = "pointwise.unary('sign', False)"
     core = True
     constant = ("self",)
     c = "where({self} > 0, 1, where({self} < 0, -1, 0))"
@@ -204,6 +210,7 @@ class sgn(Pointwise):
 class exp(Pointwise):
     """e to the power of each element."""
     schema = "exp(Tensor self) -> Tensor"
+    lower = "pointwise.unary('exp')"
     core = True
     promote = "float"
     run = "xp.exp(self)"
@@ -235,6 +242,7 @@ class exp2(Pointwise):
 class expm1(Pointwise):
     """exp(x) - 1 of each element, exact near zero."""
     schema = "expm1(Tensor self) -> Tensor"
+    lower = "pointwise.unary('expm1')"
     core = True
     promote = "float"
     run = "xp.expm1(self)"
@@ -248,6 +256,7 @@ class expm1(Pointwise):
 class log(Pointwise):
     """Natural logarithm of each element."""
     schema = "log(Tensor self) -> Tensor"
+    lower = "pointwise.unary('log')"
     core = True
     promote = "float"
     run = "xp.log(self)"
@@ -284,6 +293,7 @@ class log10(Pointwise):
 class log1p(Pointwise):
     """log(1 + x) of each element, exact near zero."""
     schema = "log1p(Tensor self) -> Tensor"
+    lower = "pointwise.unary('log1p')"
     core = True
     promote = "float"
     run = "xp.log1p(self)"
@@ -301,6 +311,7 @@ class log1p(Pointwise):
 class sin(Pointwise):
     """Sine of each element."""
     schema = "sin(Tensor self) -> Tensor"
+    lower = "pointwise.unary('sin')"
     core = True
     promote = "float"
     run = "xp.sin(self)"
@@ -313,6 +324,7 @@ class sin(Pointwise):
 class cos(Pointwise):
     """Cosine of each element."""
     schema = "cos(Tensor self) -> Tensor"
+    lower = "pointwise.unary('cos')"
     core = True
     promote = "float"
     run = "xp.cos(self)"
@@ -325,6 +337,7 @@ class cos(Pointwise):
 class tan(Pointwise):
     """Tangent of each element."""
     schema = "tan(Tensor self) -> Tensor"
+    lower = "pointwise.unary('tan')"
     core = True
     promote = "float"
     run = "xp.tan(self)"
@@ -400,6 +413,7 @@ class cosh(Pointwise):
 class tanh(Pointwise):
     """Hyperbolic tangent of each element."""
     schema = "tanh(Tensor self) -> Tensor"
+    lower = "pointwise.unary('tanh')"
     core = True
     promote = "float"
     run = "xp.tanh(self)"
@@ -412,6 +426,7 @@ class tanh(Pointwise):
 class tanh_backward(Pointwise):
     """Gradient of tanh from the gradient of its output and the output."""
     schema = "tanh_backward(Tensor grad_output, Tensor output) -> Tensor"
+    lower = "composite.tanh_backward"
     run = "grad_output * (1 - output * output).conj()"
     grad = {
         "grad_output": "tanh_backward(grad, output.conj())",
@@ -503,6 +518,7 @@ class rad2deg(Pointwise):
 class erf(Pointwise):
     """Error function of each element."""
     schema = "erf(Tensor self) -> Tensor"
+    lower = "pointwise.unary('erf')"
     core = True
     promote = "float"
     grad = {"self": "2 / math.sqrt(math.pi) * (-self * self).exp() * grad"}

@@ -115,6 +115,7 @@ class max_pool2d_with_indices(MaxPoolWithIndices):
     dims = 2
     schema = ("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[],"
               " int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+    lower = "window.max_pool(2)"
     core = True
     grad = {"self": ("max_pool2d_with_indices_backward(grad, self, kernel_size, stride, padding,"
                      " dilation, ceil_mode, result1)")}
@@ -127,6 +128,7 @@ class max_pool3d_with_indices(MaxPoolWithIndices):
     dims = 3
     schema = ("max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[],"
               " int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+    lower = "window.max_pool(3)"
     core = True
     grad = {"self": ("max_pool3d_with_indices_backward(grad, self, kernel_size, stride, padding,"
                      " dilation, ceil_mode, result1)")}
@@ -163,6 +165,7 @@ class max_pool2d_with_indices_backward(MaxPoolWithIndicesBackward):
     schema = ("max_pool2d_with_indices_backward(Tensor grad_output, Tensor self,"
               " int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation,"
               " bool ceil_mode, Tensor indices) -> Tensor")
+    lower = "window.max_pool_backward(2)"
     core = True
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 2)"}
 
@@ -174,6 +177,7 @@ class max_pool3d_with_indices_backward(MaxPoolWithIndicesBackward):
     schema = ("max_pool3d_with_indices_backward(Tensor grad_output, Tensor self,"
               " int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation,"
               " bool ceil_mode, Tensor indices) -> Tensor")
+    lower = "window.max_pool_backward(3)"
     kept = "window"
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 3)"}
 
@@ -249,6 +253,7 @@ class avg_pool2d(AvgPool):
     schema = ("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0,"
               " bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)"
               " -> Tensor")
+    lower = "window.means(2, False)"
     core = True
     grad = {"self": ("avg_pool2d_backward(grad, self, kernel_size, stride, padding, ceil_mode,"
                      " count_include_pad, divisor_override)")}
@@ -261,6 +266,7 @@ class avg_pool3d(AvgPool):
     schema = ("avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0,"
               " bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)"
               " -> Tensor")
+    lower = "window.means(3, False)"
     autocast = "float32"
     core = True
     grad = {"self": ("avg_pool3d_backward(grad, self, kernel_size, stride, padding, ceil_mode,"
@@ -297,6 +303,7 @@ class avg_pool2d_backward(AvgPoolBackward):
     schema = ("avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size,"
               " int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad,"
               " int? divisor_override) -> Tensor")
+    lower = "window.means(2, True)"
     core = True
     grad = {"grad_output": ("avg_pool2d(grad, kernel_size, stride, padding, ceil_mode,"
                             " count_include_pad, divisor_override)")}
@@ -309,6 +316,7 @@ class avg_pool3d_backward(AvgPoolBackward):
     schema = ("avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size,"
               " int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad,"
               " int? divisor_override) -> Tensor")
+    lower = "window.means(3, True)"
     kept = "window"
     lies = "rows"
     grad = {"grad_output": ("avg_pool3d(grad, kernel_size, stride, padding, ceil_mode,"
@@ -358,6 +366,7 @@ class _adaptive_avg_pool2d(AdaptiveAvgPoolKernel):
 
     dims = 2
     schema = "_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor"
+    lower = "window.adaptive_means(2, False)"
     core = True
     grad = {"self": "_adaptive_avg_pool2d_backward(grad, self)"}
 
@@ -367,6 +376,7 @@ class _adaptive_avg_pool3d(AdaptiveAvgPoolKernel):
 
     dims = 3
     schema = "_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor"
+    lower = "window.adaptive_means(3, False)"
     core = True
     grad = {"self": "_adaptive_avg_pool3d_backward(grad, self)"}
 
@@ -392,6 +402,7 @@ class _adaptive_avg_pool2d_backward(AdaptiveAvgPoolBackward):
 
     dims = 2
     schema = "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor"
+    lower = "window.adaptive_means(2, True)"
     core = True
     grad = {"grad_output": "_adaptive_avg_pool2d(grad, grad_output.shape[-2:])"}
 
@@ -401,6 +412,7 @@ class _adaptive_avg_pool3d_backward(AdaptiveAvgPoolBackward):
 
     dims = 3
     schema = "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor"
+    lower = "window.adaptive_means(3, True)"
     kept = "window"
     lies = "rows"
     grad = {"grad_output": "_adaptive_avg_pool3d(grad, grad_output.shape[-3:])"}

@@ -144,6 +144,7 @@ def _sum(xp, self, dim, keepdim, dtype):
 class sum_default(Reduction):
     """Sum of all elements."""
     schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    lower = "shape.reduction('sum')"
     run = lambda xp, self, dtype: _sum(xp, self, None, False, dtype)
     grad = {"self": "grad.expand(self.shape)"}
     linear = ("self",)
@@ -166,6 +167,7 @@ class sum_dim_IntList(Reduction):
     """Sums over some dims."""
     schema = ("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
+    lower = "shape.reduction('sum')"
     core = True
     out = ("any",)
     run = _sum
@@ -247,6 +249,7 @@ def _mean(xp, self, dim, keepdim, dtype):
 class mean_default(Reduction):
     """Mean of all elements."""
     schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    lower = "shape.mean"
     core = True
     out = ("castable",)
     run = lambda xp, self, dtype: _mean(xp, self, None, False, dtype)
@@ -268,6 +271,7 @@ class mean_dim(Reduction):
     """Means over some dims."""
     schema = ("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
+    lower = "shape.mean"
     core = True
     out = ("castable",)
     run = _mean
@@ -357,6 +361,7 @@ class var_correction(Reduction):
     """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
     schema = ("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> Tensor")
+    lower = "shape.var(False)"
     core = True
     out = ("castable",)
     run = lambda xp, self, dim, correction, keepdim: _var(xp, self, dim, correction, keepdim)[0]
@@ -376,6 +381,7 @@ class var_dim(Composite):
     """Variances over some dims, unbiased or not."""
     schema = ("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> Tensor")
+    lower = "shape.var(False)"
     tags = ("reduction",)
     core = "apart"
     complex = True
@@ -391,6 +397,7 @@ class var_dim(Composite):
 class var_default(Composite):
     """Variance of all elements, unbiased or not."""
     schema = "var(Tensor self, bool unbiased=True) -> Tensor"
+    lower = "shape.var(False)"
     tags = ("reduction",)
     complex = True
 
@@ -405,6 +412,7 @@ class std_correction(Reduction):
     """Standard deviations over some dims."""
     schema = ("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> Tensor")
+    lower = "shape.var(True)"
     out = ("castable",)
     run = lambda xp, self, dim, correction, keepdim: _var(
         xp, self, dim, correction, keepdim, True)[0]
@@ -424,6 +432,7 @@ class std_dim(Composite):
     """Standard deviations over some dims, unbiased or not."""
     schema = ("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> Tensor")
+    lower = "shape.var(True)"
     tags = ("reduction",)
     complex = True
 
@@ -437,6 +446,7 @@ class std_dim(Composite):
 class std_default(Composite):
     """Standard deviation of all elements, unbiased or not."""
     schema = "std(Tensor self, bool unbiased=True) -> Tensor"
+    lower = "shape.var(True)"
     tags = ("reduction",)
     complex = True
 
@@ -451,6 +461,7 @@ class var_mean_correction(Reduction):
     """Variances and means over some dims."""
     schema = ("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> (Tensor, Tensor)")
+    lower = "shape.var_mean"
     grad = {"self": "var_mean_pullback(grads[0], grads[1], self, dim, correction, keepdim)"}
     push = {"result0": "var_push(self_p, self_t, dim, correction, keepdim)",
             "result1": "self_t.mean(dim, keepdim)"}
@@ -472,6 +483,7 @@ class var_mean_dim(Composite):
     """Variances (unbiased or not) and means over some dims."""
     schema = ("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> (Tensor, Tensor)")
+    lower = "shape.var_mean"
     tags = ("reduction",)
     complex = True
     method = False
@@ -486,6 +498,7 @@ class var_mean_dim(Composite):
 class var_mean_default(Composite):
     """Variance (unbiased or not) and mean of all elements."""
     schema = "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)"
+    lower = "shape.var_mean"
     tags = ("reduction",)
     complex = True
     method = False
@@ -561,6 +574,7 @@ def _prod(xp, self, dim, keepdim, dtype):
 class prod_default(Reduction):
     """Product of all elements."""
     schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    lower = "shape.reduction('prod')"
     autocast = "float32"
     core = True
     out = ("castable",)
@@ -585,6 +599,7 @@ class prod_dim_int(Reduction):
     """Products along one dim."""
     schema = ("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None)"
               " -> Tensor")
+    lower = "shape.reduction('prod')"
     autocast = "float32"
     core = True
     out = ("any",)
@@ -848,6 +863,7 @@ def _scan(function: str, xp, self, dim, dtype):
 class cumsum(Op):
     """Running sums along a dim."""
     schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+    lower = "scan.scan(False)"
     core = True
     out = ("any",)
     run = lambda xp, self, dim, dtype: _scan("cumsum", xp, self, dim, dtype)
@@ -870,6 +886,7 @@ class cumsum(Op):
 class cumprod(Op):
     """Running products along a dim."""
     schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+    lower = "scan.scan(True)"
     kept = "scan"
     out = ("any",)
     run = lambda xp, self, dim, dtype: _scan("cumprod", xp, self, dim, dtype)

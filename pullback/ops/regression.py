@@ -61,6 +61,7 @@ class mse_loss(Op):
     """Squared differences, reduced."""
 
     schema = "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
+    lower = "composite.mse"
     autocast = "float32"
     lies = "self"
     out = ("castable",)
@@ -110,6 +111,7 @@ class mse_loss_backward(Op):
 
     schema = ("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction)"
               " -> Tensor")
+    lower = "composite.mse_backward"
     lies = "self"
     promote = "default"
     grad = {

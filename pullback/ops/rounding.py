@@ -38,6 +38,7 @@ def _rounding(name: str):
 class floor(Pointwise):
     """Largest integer not above each element."""
     schema = "floor(Tensor self) -> Tensor"
+    lower = "pointwise.unary('floor')"
     core = True
     ufunc = "floor"
     run = _rounding("floor")
@@ -49,6 +50,7 @@ class floor(Pointwise):
 class ceil(Pointwise):
     """Smallest integer not below each element."""
     schema = "ceil(Tensor self) -> Tensor"
+    lower = "pointwise.unary('ceil')"
     core = True
     ufunc = "ceil"
     run = _rounding("ceil")
@@ -60,6 +62,7 @@ class ceil(Pointwise):
 class trunc(Pointwise):
     """The integer part of each element."""
     schema = "trunc(Tensor self) -> Tensor"
+    lower = "pointwise.unary('trunc')"
     core = True
     ufunc = "trunc"
     run = _rounding("trunc")
@@ -72,6 +75,7 @@ class trunc(Pointwise):
 class round_default(Pointwise):
     """Nearest integer of each element; halves go to the even one."""
     schema = "round(Tensor self) -> Tensor"
+    lower = "pointwise.unary('rint')"
     core = True
     ufunc = "rint"
     run = _rounding("round")
@@ -130,6 +134,7 @@ class _Question(Pointwise):
 class isnan(_Question):
     """Whether each element is NaN."""
     schema = "isnan(Tensor self) -> Tensor"
+    lower = "pointwise.isnan"
     core = True
     run = "xp.isnan(self)"
     c = "{self} != {self}"
@@ -139,6 +144,7 @@ class isnan(_Question):
 class isinf(_Question):
     """Whether each element is infinite."""
     schema = "isinf(Tensor self) -> Tensor"
+    lower = "pointwise.isinf"
     core = True
     run = "xp.isinf(self)"
     c = "fabs({self}) == INFINITY"
@@ -161,6 +167,7 @@ class isfinite(_Question):
 class logical_not(_Question):
     """Whether each element is zero."""
     schema = "logical_not(Tensor self) -> Tensor"
+    lower = "pointwise.logical('not')"
     core = True
     run = "self == 0"  # CuPy's logical_not takes no complex numbers
     c = "{self} == 0"
@@ -169,6 +176,7 @@ class logical_not(_Question):
 class bitwise_not(Pointwise):
     """Each integer with all bits inverted; negation of a bool."""
     schema = "bitwise_not(Tensor self) -> Tensor"
+    lower = "pointwise.bitwise('not')"
     core = True
     nondiff = ("self",)
 

@@ -66,6 +66,7 @@ class arange(Creation):
     """The numbers from 0 up to but not including `end`."""
 
     schema = f"arange(Scalar end, *, {OPTIONS}) -> Tensor"
+    lower = "pointwise.arange"
 
     def dtype(end, dtype, layout, device, pin_memory):
         return range_dtype(dtype, end)
@@ -89,6 +90,7 @@ class arange_start(Creation):
     """The numbers from `start` up to but not including `end`."""
 
     schema = f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor"
+    lower = "pointwise.arange"
 
     def dtype(start, end, dtype, layout, device, pin_memory):
         return range_dtype(dtype, start, end)
@@ -111,6 +113,7 @@ class arange_start_step(Creation):
     """The numbers from `start` up to but not including `end`, by steps."""
 
     schema = f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor"
+    lower = "pointwise.arange"
     core = True
 
     def dtype(start, end, step, dtype, layout, device, pin_memory):

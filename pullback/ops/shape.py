@@ -42,6 +42,7 @@ class view(View):
     """The same elements in another shape, without a copy."""
 
     schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)"
+    lower = "shape.view"
     core = True
     complex = True
     grad = {"self": "grad.reshape(self.shape)"}
@@ -130,6 +131,7 @@ class unsafe_view(Op):
     """`view` whose result counts as fresh memory."""
 
     schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor"
+    lower = "shape.view"
     unchecked = ("pure",)  # the result is memory of the input, that is the point
     promote = "keep"
     method = False
@@ -159,6 +161,7 @@ class reshape(Composite):
     """The same elements in another shape: a view if the strides allow it, else a copy."""
 
     schema = "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"
+    lower = "shape.view"
     complex = True
 
     def compose(self, shape):
@@ -218,6 +221,7 @@ class flatten(Composite):
     """Merge the dims from start_dim to end_dim into one."""
 
     schema = "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)"
+    lower = "shape.view"
     complex = True
 
     def compose(self, start_dim, end_dim):
@@ -243,6 +247,7 @@ class unflatten(Composite):
     """Split one dim into several."""
 
     schema = "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)"
+    lower = "shape.view"
     complex = True
 
     def compose(self, dim, sizes):
@@ -267,6 +272,7 @@ class ravel(Composite):
     """All elements in one dim; a view if the tensor is contiguous."""
 
     schema = "ravel(Tensor(a) self) -> Tensor(a)"
+    lower = "shape.view"
 
     def compose(self):
         return self.contiguous().view((-1,))
@@ -281,6 +287,7 @@ class permute(View):
     """The dims in another order."""
 
     schema = "permute(Tensor(a) self, int[] dims) -> Tensor(a)"
+    lower = "shape.permuted"
     core = True
     complex = True
     grad = {"self": "grad.permute(inverse_permutation(dims))"}
@@ -303,6 +310,7 @@ class transpose_int(View):
     """Two dims exchanged."""
 
     schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"
+    lower = "shape.transpose"
     inplace = "default"
     inplace_node = "TransposeBackward1"
     complex = True
@@ -334,6 +342,7 @@ class t(View):
     """Transpose of a matrix; vectors and scalars stay as they are."""
 
     schema = "t(Tensor(a) self) -> Tensor(a)"
+    lower = "shape.t"
     inplace = True
     inplace_node = "TBackward1"
     complex = True
@@ -363,6 +372,7 @@ class numpy_T(Composite):
     """All dims reversed: the property `x.T`."""
 
     schema = "numpy_T(Tensor(a) self) -> Tensor(a)"
+    lower = "shape.t"
     method = False
     function = False
 
@@ -385,6 +395,7 @@ class mT(Composite):
     """The last two dims exchanged: the property `x.mT`."""
 
     schema = "mT(Tensor(a) self) -> Tensor(a)"
+    lower = "shape.mT"
     method = False
     function = False
 
@@ -544,6 +555,7 @@ class expand(View):
     """Dims of size 1 repeated without a copy, and new dims in front."""
 
     schema = "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)"
+    lower = "shape.expanded"
     core = True
     complex = True
     function = False
@@ -591,6 +603,7 @@ class broadcast_to(Composite):
     """Another name of `expand`."""
 
     schema = "broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)"
+    lower = "shape.expanded"
 
     def compose(self, size):
         return self.expand(size)
@@ -621,6 +634,7 @@ class squeeze(View):
     """All dims of size 1 removed."""
 
     schema = "squeeze(Tensor(a) self) -> Tensor(a)"
+    lower = "shape.view"
     inplace = True
     inplace_node = "SqueezeBackward3"
     complex = True
@@ -647,6 +661,7 @@ class squeeze_dim(View):
     """One dim removed if its size is 1."""
 
     schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)"
+    lower = "shape.view"
     core = "apart"
     inplace = True
     inplace_node = "SqueezeBackward4"
@@ -676,6 +691,7 @@ class squeeze_dims(View):
     """The given dims removed where their size is 1."""
 
     schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)"
+    lower = "shape.view"
     core = True
     inplace = True
     inplace_node = "SqueezeBackward5"
@@ -702,6 +718,7 @@ class unsqueeze(View):
     """A new dim of size 1."""
 
     schema = "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)"
+    lower = "shape.view"
     core = True
     inplace = True
     inplace_node = "UnsqueezeBackward1"

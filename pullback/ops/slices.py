@@ -31,6 +31,7 @@ class select_int(View):
     """One index of one dim; the dim disappears."""
 
     schema = "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)"
+    lower = "shape.select"
     core = True
     complex = True
     grad = {"self": "select_backward(grad, self.shape, dim, index)"}
@@ -58,6 +59,7 @@ class slice_Tensor(View):
         "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor(a)"
     )
+    lower = "shape.sliced"
     core = True
     method = False
     function = False
@@ -106,6 +108,7 @@ class narrow(Composite):
     """`length` indices of one dim from `start` on."""
 
     schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"
+    lower = "shape.narrow"
     complex = True
 
     def compose(self, dim, start, length):
@@ -176,6 +179,7 @@ class diagonal(View):
     """A diagonal of the matrices in two dims, as the last dim."""
 
     schema = "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"
+    lower = "shape.diagonal"
     core = True
     complex = True
     grad = {"self": "diagonal_backward(grad, self.shape, offset, dim1, dim2)"}
@@ -226,6 +230,7 @@ class unfold(View):
     """Sliding windows of one dim; the window becomes the last dim."""
 
     schema = "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)"
+    lower = "shape.unfold"
     kept = "view"
     function = False
     complex = True
@@ -267,6 +272,7 @@ class as_strided(View):
         "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, "
         "SymInt? storage_offset=None) -> Tensor(a)"
     )
+    lower = "shape.as_strided"
     core = True
     inplace = True
     inplace_node = "AsStridedBackward1"
@@ -307,6 +313,7 @@ class detach(View):
     """The same memory without history."""
 
     schema = "detach(Tensor(a) self) -> Tensor(a)"
+    lower = "shape.same"
     complex = True
     diff_outputs = (False,)
     nondiff = ("self",)
@@ -327,6 +334,7 @@ class alias(View):
     """The same tensor under another name."""
 
     schema = "alias(Tensor(a) self) -> Tensor(a)"
+    lower = "shape.same"
     core = True
     complex = True
     grad = {"self": "grad"}

@@ -18,6 +18,7 @@ class split_Tensor(View):
     """Consecutive pieces of equal size; the last may be smaller."""
 
     schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"
+    lower = "shape.split"
     complex = True
     grad = {"self": "split_backward(grads, self.shape, split_size, dim)"}
 
@@ -44,6 +45,7 @@ class split_with_sizes(View):
     """Consecutive pieces of the given sizes."""
 
     schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]"
+    lower = "shape.split"
     core = True
     complex = True
     grad = {"self": "split_with_sizes_backward(grads, self.shape, split_sizes, dim)"}
@@ -66,6 +68,7 @@ class split_sizes(Composite):
     """`split` with a list of sizes."""
 
     schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]"
+    lower = "shape.split"
 
     def compose(self, split_size, dim):
         return ops.split_with_sizes(self, split_size, dim)
@@ -87,6 +90,7 @@ class chunk(Composite):
     """At most `chunks` pieces of equal size; the last may be smaller."""
 
     schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]"
+    lower = "shape.split"
     complex = True
 
     def compose(self, chunks, dim):
@@ -176,6 +180,7 @@ class unbind_int(View):
     """One tensor per index of a dim."""
 
     schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]"
+    lower = "shape.unbind"
     complex = True
     grad = {"self": "unbind_backward(grads, self.shape, dim)"}
 

@@ -51,6 +51,7 @@ class tril(_Triangle):
     """The lower triangle of matrices, zero elsewhere."""
 
     schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor"
+    lower = "index.triangle(False)"
     grad = {"self": "grad.tril(diagonal)"}
     run, batch = _triangle("tril")
 
@@ -62,6 +63,7 @@ class triu(_Triangle):
     """The upper triangle of matrices, zero elsewhere."""
 
     schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor"
+    lower = "index.triangle(True)"
     grad = {"self": "grad.triu(diagonal)"}
     run, batch = _triangle("triu")
 

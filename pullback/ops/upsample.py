@@ -169,6 +169,7 @@ class upsample_nearest1d_backward(ResizeBackward):
     of = upsample_nearest1d
     schema = ("upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size,"
               " SymInt[3] input_size, float? scales=None) -> Tensor")
+    lower = "window.nearest_backward(1)"
     kept = "window"
     grad = {"grad_output": "upsample_nearest1d(grad, output_size, scales)"}
 
@@ -199,6 +200,7 @@ class upsample_nearest2d_backward(ResizeBackward):
     of = upsample_nearest2d
     schema = ("upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size,"
               " SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor")
+    lower = "window.nearest_backward(2)"
     kept = "window"
     grad = {"grad_output": "upsample_nearest2d(grad, output_size, scales_h, scales_w)"}
 
@@ -231,6 +233,7 @@ class upsample_nearest3d_backward(ResizeBackward):
     schema = ("upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size,"
               " SymInt[5] input_size, float? scales_d=None, float? scales_h=None,"
               " float? scales_w=None) -> Tensor")
+    lower = "window.nearest_backward(3)"
     kept = "window"
     grad = {"grad_output": "upsample_nearest3d(grad, output_size, scales_d, scales_h, scales_w)"}
 

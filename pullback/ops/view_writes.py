@@ -30,6 +30,7 @@ class select_scatter(Op):
     """A copy of `self` with `src` written where `select` reads."""
 
     schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"
+    lower = "shape.select_scatter"
     core = "apart"
     lies = "self"
     promote = "keep"
@@ -67,6 +68,7 @@ class slice_scatter(Op):
         "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor"
     )
+    lower = "shape.slice_scatter"
     tags = ("view_copy",)
     core = True
     lies = "self"
@@ -104,6 +106,7 @@ class diagonal_scatter(Op):
     schema = (
         "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"
     )
+    lower = "shape.diagonal_scatter"
     lies = "self"
     promote = "keep"
     linear = ("self", "src")
@@ -218,6 +221,7 @@ class select_backward(_Backward):
     schema = (
         "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor"
     )
+    lower = "shape.select_backward"
     grad = {"grad_output": "grad.select(dim, index)"}
 
     def run(xp, grad_output, input_sizes, dim, index):
@@ -249,6 +253,7 @@ class slice_backward(_Backward):
         "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, "
         "SymInt end, SymInt step) -> Tensor"
     )
+    lower = "shape.slice_backward"
     grad = {"grad_output": "take_slice(grad, dim, start, end, step)"}
 
     def run(xp, grad_output, input_sizes, dim, start, end, step):
@@ -280,6 +285,7 @@ class diagonal_backward(_Backward):
         "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, "
         "int dim2) -> Tensor"
     )
+    lower = "shape.diagonal_backward"
     grad = {"grad_output": "grad.diagonal(offset, dim1, dim2)"}
 
     def run(xp, grad_output, input_sizes, offset, dim1, dim2):
@@ -384,6 +390,7 @@ def derive_copies(space: dict, module: str) -> None:
             "__module__": module,
             "schema": f"{name}_copy{rest}",
             "tags": ("view_copy",),
+            "lower": entry.lower,
             "compose": _copying(entry),
             "samples": vars(entry).get("samples"),
             "complex": entry.complex,
