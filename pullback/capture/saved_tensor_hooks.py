@@ -214,7 +214,7 @@ def _inlined(graph: Graph, hook: Callable, inputs: list) -> Any:
         full = [next(given) if isinstance(n, Node) else n for n in flat]
         return hook(*tree_unflatten(full, spec))
 
-    traced = make_fx(run, Everything(set()), "fake")(*[n.meta["val"] for n in nodes])
+    traced = make_fx(run, Everything(), "fake")(*[n.meta["val"] for n in nodes])
     made = tree_flatten(traced.graph.output_node().args[0])[0]
     for node, name in zip(made, getattr(hook, "names", ())):  # results that are to be known by name
         node.name = name

@@ -54,13 +54,6 @@ def _limited(module: GraphModule, count: int, memory=None, planned: bool = True,
         fused=with_unit_seed(module) if one else None)
 
 
-# Operators that reach the backend whole: their decompositions would take values that they refuse.
-_WHOLE = {"diagonal_scatter", "index_add", "index_copy", "index_fill", "segment_reduce",
-          "fake_quantize_per_channel_affine_cachemask", "multilabel_margin_loss_forward"}
-# Those whose parts refuse indices by another exception; native code knows whose parts they are.
-_CHECKED = {"nll_loss_forward", "nll_loss2d_forward", "_embedding_bag_dense_backward"}
-
-
 # PyTorch's ways to tune its own backends: accepted, there is nothing here to tune
 _MODES = ["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
 _THEIRS = {"epilogue_fusion", "max_autotune", "fallback_random", "shape_padding",
@@ -157,7 +150,8 @@ def compile(
         made = backend.compiled(model, undecided, dynamic)
     else:
         forward, backward = _backend(backend)
-        whole = _WHOLE | _CHECKED if backend == "numpy" else _WHOLE
+        # native code knows whose parts refuse indices by another exception
+        whole = ("values", "indices") if backend == "numpy" else ("values",)
         parts = Backend(
             forward, backward, cut, Everything(whole, True), fuse, undecided, memory is not None,
             within=None if memory is None else keeps,

@@ -19,24 +19,6 @@ from .number import Number, formula, likely, real, single, varies, worded
 Arg = "Ref | Const | float | int | bool"
 
 
-# Operators whose eager kernels raise RuntimeError for an index out of range; all others IndexError.
-RUNTIME_ERRORS = {
-    "gather",
-    "scatter",
-    "scatter_add",
-    "scatter_reduce",
-    "index_add",
-    "index_reduce",
-    "one_hot",
-    "multi_margin_loss",
-    "multi_margin_loss_backward",
-    "multilabel_margin_loss_forward",
-    "multilabel_margin_loss_backward",
-    "max_pool2d_with_indices_backward",
-    "max_pool3d_with_indices_backward",
-}
-
-
 class Unsupported(Exception):
     """A rule cannot take this call; it becomes a NumPy step."""
 
@@ -92,6 +74,7 @@ class Builder:
         self.known: dict[tuple, Value] = {}
         self.name = "v"  # name of the graph node that is being lowered
         self.origin = "v"  # operator that the user called there
+        self.bad_index: type = IndexError  # what it raises for an index out of range
         self.checks: list[tuple[str, str]] = []  # (kind of error, text), in the order of the graph
         self.used: dict[str, int] = {}
 
@@ -107,7 +90,7 @@ class Builder:
 
     def check(self, size: int) -> int:
         """Number (from 1) of a new check of indices; the first of the graph to fail is raised."""
-        kind = "shape" if self.origin in RUNTIME_ERRORS else "dim"
+        kind = "dim" if self.bad_index is IndexError else "shape"
         what = worded(f"{self.origin}: index out of range for a dimension of size ", size)
         self.checks.append((kind, what))
         return len(self.checks)

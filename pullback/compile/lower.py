@@ -48,11 +48,6 @@ def op_name(target: object) -> str:
     return text[5:] if text.startswith("aten.") else text
 
 
-def origin_of(node: object) -> str:
-    """Base name of the operator that the user called, of which a node may be a part."""
-    return op_name(node.meta.get("origin") or node.target).partition(".")[0]
-
-
 def rule_of(target: object) -> Callable | None:
     """The lowering rule of what a node calls, as the `lower` of its entry says; None without one.
 
@@ -135,7 +130,7 @@ def lower(gm: object) -> Lowered:
     ordered = _drawn_along(gm.graph) | {node for node, seen in returned.items() if seen}
     for node in gm.graph.nodes:
         if node.op == "call_function":
-            b.name, b.origin = node.name, origin_of(node)
+            _begin(b, node)
             env[node] = _call(b, out, env, node)
             if node in returned:
                 env[node] = _laid_out(b, env[node], node.meta.get("val"), returned[node])
@@ -146,6 +141,14 @@ def lower(gm: object) -> Lowered:
         elif node.op not in ("placeholder", "get_attr"):
             raise GraphNotSupported(f"a {node.op} node ({node.name}) in a graph for the C backend")
     return out
+
+
+def _begin(b: Builder, node: object) -> None:
+    """Tell the builder which node comes, and the operator that the user called there, of which it
+    may be a part: errors are that one's."""
+    origin = node.meta.get("origin") or node.target
+    b.name, b.origin = node.name, op_name(origin).partition(".")[0]
+    b.bad_index = getattr(getattr(origin, "op", None), "bad_index", IndexError)
 
 
 def _input(b: Builder, out: Lowered, node: object, example: object) -> Ref | object:
@@ -305,7 +308,7 @@ def _added_to(node: object, args: list) -> Ref | None:
         first.value.shape == last.value.shape and first.offset == last.offset == 0
         and first.strides == last.strides and prod(last.shape) == last.value.numel
     )
-    while len(source.users) == 1 and op_name(source.target).partition(".")[0] in VIEWS:
+    while len(source.users) == 1 and _may_alias(source.target):
         source = source.args[0]
     if not alike or first.value is last.value or len(source.users) > 1 or len(call.args) > 2:
         return None
@@ -423,39 +426,15 @@ def _as_seen(b: Builder, value: object, source: object, draws: bool = False) -> 
     return permute(copy.ref(), sorted(range(len(order)), key=order.__getitem__))
 
 
-VIEWS = {
-    "view",
-    "_unsafe_view",
-    "reshape",
-    "flatten",
-    "unsqueeze",
-    "squeeze",
-    "unflatten",
-    "expand",
-    "permute",
-    "transpose",
-    "t",
-    "alias",
-    "detach",
-    "select",
-    "slice",
-    "narrow",
-    "split",
-    "split_with_sizes",
-    "chunk",
-    "unbind",
-    "diagonal",
-    "unfold",
-    "as_strided",
-    "getitem",
-    "mT",
-    "numpy_T",
-}
+def _may_alias(target: object) -> bool:
+    """Whether what is called may give memory of its first argument in eager mode."""
+    return target is operator.getitem or not hasattr(target, "functional") and getattr(
+        getattr(target, "op", None), "may_alias", False)
 
 
 def _base(node: object) -> object:
     """The node whose memory a node may share in eager mode."""
-    while node.op == "call_function" and op_name(node.target).partition(".")[0] in VIEWS:
+    while node.op == "call_function" and _may_alias(node.target):
         node = node.args[0]
     return node
 

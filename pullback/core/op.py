@@ -74,8 +74,12 @@ class Op:
     # is it of PyTorch's core set?  "apart": and taken apart nevertheless; "out": `name.out` as well
     core: bool | str = False
     kept: str | None = None  # why it has no decomposition: one of `decomp.core.REASONS`
-    trusts = False  # does its decomposition leave checks of values to the operator's forward?
+    # does its decomposition leave checks of values to the operator's forward?  "values": it takes
+    # what the operator refuses; "indices": it refuses them by another exception
+    trusts: bool | str = False
+    bad_index: type = IndexError  # what its kernel raises for an index out of range
     compose = None  # Composite: the definition
+    may_alias = False  # may its result share memory with its first argument?
     scatter: str | None = None  # View: writes `new` into the viewed region of `base`
     fill = None  # writes what the kernel makes into self, and says so, or gives False
     inplace: bool | str = False  # a variant `name_` is derived; text: its overload, if it differs
@@ -144,7 +148,7 @@ class Reduction(Op):
 class View(Op):
     """Shares memory with its first argument."""
 
-    kind, cost = "view", "view"
+    kind, cost, may_alias = "view", "view", True
 
 
 class Creation(Op):

@@ -134,7 +134,7 @@ def _after(graph: Graph, node: Node, function: Callable, *inputs: Node) -> Node:
     from ..graph.make_fx import make_fx
 
     values = [n.meta["val"] for n in inputs]
-    traced = make_fx(function, Everything(set()), "fake")(*values).graph
+    traced = make_fx(function, Everything(), "fake")(*values).graph
     places = [n for n in traced.nodes if n.op == "placeholder"]
     mapping: dict = dict(zip(places, inputs))
     with graph.inserting_after(node):

@@ -92,17 +92,18 @@ class Writing:
 
 
 class Everything:
-    """All decompositions but those of some operators, looked up one by one.
+    """All decompositions but those that leave checks of some kinds to the operator, looked up one
+    by one.
 
     What `decomposition_table` holds, without loading the whole table.
     """
 
-    def __init__(self, whole: set[str], careful: bool = False):
-        self.whole = whole  # names of operators that stay as they are
+    def __init__(self, whole: tuple[str, ...] = (), careful: bool = False):
+        self.whole = whole  # operators whose entries have one of these as `trusts` stay as they are
         self.careful = careful  # may none take values that the operator refuses?
 
     def get(self, o: OpOverload, default: Any = None) -> Any:
-        if o.name in self.whole:
+        if o.op.trusts in self.whole:
             return default
         if decomposition_table.added and o in decomposition_table.added:
             return positional(o, decomposition_table.added[o])

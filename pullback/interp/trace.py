@@ -368,7 +368,7 @@ class Trace(Interpreter):
     def process(self, ov, flat):
         refuse_dtypes(ov, flat)
         replacement = self.decompositions.get(ov)
-        if ov.op.trusts and self.careful and self.recorder.pulled is None:
+        if ov.op.trusts is True and self.careful and self.recorder.pulled is None:
             replacement = None  # called by the user, there was no forward
         if replacement is not None and self.careful and state.sizes is not None and from_data(
                 [t._data.shape for t in tensors_in(flat)], marked=False):

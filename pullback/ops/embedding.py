@@ -296,6 +296,7 @@ class _embedding_bag_dense_backward(Op):
               " Tensor bag_size, Tensor maximum_indices, SymInt num_weights,"
               " bool scale_grad_by_freq, int mode, Tensor? per_sample_weights,"
               " int padding_idx=-1) -> Tensor")
+    trusts = "indices"
     promote = "keep"
     grad = {
         "grad": ("bag_table_grad_transposed(grads[-1], indices, offset2bag, bag_size,"

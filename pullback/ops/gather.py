@@ -117,6 +117,8 @@ class index_add(Op):
     schema = (
         "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor"
     )
+    trusts = "values"
+    bad_index = RuntimeError
     lower = "index.index_add"
     complex = True
     inplace = True
@@ -195,6 +197,7 @@ class index_copy(_Rewritten):
     """A copy of `self` with slices of `source` at the listed indices of one dim."""
 
     schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"
+    trusts = "values"
     autocast = "widest"
     linear = ("self", "source")
     grad = {
@@ -422,6 +425,7 @@ class gather(Op):
     """One element along a dim for each entry of an index."""
 
     schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"
+    bad_index = RuntimeError
     lower = "index.gather"
     core = True
     promote = "keep"
@@ -479,6 +483,7 @@ class scatter_src(_Rewritten):
     """A copy of `self` with one element of src written for each entry of an index."""
 
     schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
+    bad_index = RuntimeError
     lower = "index.scatter(False)"
     core = True
     linear = ("self", "src")
@@ -508,6 +513,7 @@ class scatter_value(_Rewritten):
     """A copy of `self` with a number written for each entry of an index."""
 
     schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
+    bad_index = RuntimeError
     lower = "index.scatter(False)"
     core = True
     grad = {"self": "scatter_zero(grad, dim, index)"}
@@ -534,6 +540,7 @@ class scatter_add(Op):
     """A copy of `self` with one element of src added for each entry of an index."""
 
     schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
+    bad_index = RuntimeError
     lower = "index.scatter(True)"
     core = True
     complex = True
@@ -572,6 +579,7 @@ class scatter_reduce_two(Op):
         "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "
         "bool include_self=True) -> Tensor"
     )
+    bad_index = RuntimeError
     core = True
     inplace = True
     nondiff = ("index",)
@@ -638,6 +646,7 @@ class scatter_reduce(Composite):
     schema = (
         "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor"
     )
+    bad_index = RuntimeError
     inplace = True
 
     def compose(self, dim, index, src, reduce):
@@ -654,6 +663,7 @@ class scatter_value_reduce(Composite):
         "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce)"
         " -> Tensor"
     )
+    bad_index = RuntimeError
     inplace = True
 
     def compose(self, dim, index, value, reduce):
@@ -670,6 +680,7 @@ class index_reduce(Composite):
         "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, "
         "bool include_self=True) -> Tensor"
     )
+    bad_index = RuntimeError
     inplace = True
 
     def compose(self, dim, index, source, reduce, include_self):

@@ -149,6 +149,7 @@ class one_hot(Composite):
     """A vector per class number: one at its place, zeros elsewhere."""
 
     schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor"
+    bad_index = RuntimeError
     lower = "index.one_hot"
     tags = ("dynamic_output_shape",)
     method = False

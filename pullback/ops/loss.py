@@ -225,6 +225,7 @@ class nll_loss_forward(Op):
 
     schema = ("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction,"
               " SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
+    trusts = "indices"
     lower = "composite.nll_loss"
     promote = "keep"
     grad = {"self": ("nll_loss_backward(grad, self, target, weight, reduction, ignore_index,"
@@ -303,6 +304,7 @@ class nll_loss2d_forward(Op):
 
     schema = ("nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction,"
               " SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
+    trusts = "indices"
     promote = "keep"
     grad = {"self": ("nll_loss2d_backward(grad, self, target, weight, reduction, ignore_index,"
                      " total_weight)")}

@@ -167,6 +167,7 @@ class multi_margin_loss(Op):
 
     schema = ("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1,"
               " Tensor? weight=None, int reduction=Mean) -> Tensor")
+    bad_index = RuntimeError
     autocast = "float32"
     promote = "keep"
     grad = {"self": "multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)"}
@@ -214,6 +215,7 @@ class multi_margin_loss_backward(Op):
 
     schema = ("multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p,"
               " Scalar margin, Tensor? weight=None, int reduction=Mean) -> Tensor")
+    bad_index = RuntimeError
     alike = ("grad_output", "self", "weight")
     promote = "keep"
     grad = {
@@ -305,6 +307,8 @@ class multilabel_margin_loss_forward(Op):
 
     schema = ("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction)"
               " -> (Tensor output, Tensor is_target)")
+    trusts = "values"
+    bad_index = RuntimeError
     autocast = "float32"
     promote = "keep"
     grad = {"self": "multilabel_margin_loss_backward(grad, self, target, reduction, is_target)"}
@@ -380,6 +384,7 @@ class multilabel_margin_loss_backward(Op):
 
     schema = ("multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target,"
               " int reduction, Tensor is_target) -> Tensor")
+    bad_index = RuntimeError
     alike = ("grad_output", "self", "is_target")
     promote = "keep"
     grad = {"grad_output": (

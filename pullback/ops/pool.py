@@ -165,6 +165,7 @@ class max_pool2d_with_indices_backward(MaxPoolWithIndicesBackward):
     schema = ("max_pool2d_with_indices_backward(Tensor grad_output, Tensor self,"
               " int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation,"
               " bool ceil_mode, Tensor indices) -> Tensor")
+    bad_index = RuntimeError
     lower = "window.max_pool_backward(2)"
     core = True
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 2)"}
@@ -177,6 +178,7 @@ class max_pool3d_with_indices_backward(MaxPoolWithIndicesBackward):
     schema = ("max_pool3d_with_indices_backward(Tensor grad_output, Tensor self,"
               " int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation,"
               " bool ceil_mode, Tensor indices) -> Tensor")
+    bad_index = RuntimeError
     lower = "window.max_pool_backward(3)"
     kept = "window"
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 3)"}

@@ -287,6 +287,7 @@ class fake_quantize_per_channel_affine_cachemask(_Quantized):
     schema = ("fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale,"
               " Tensor zero_point, int axis, int quant_min, int quant_max)"
               " -> (Tensor output, Tensor mask)")
+    trusts = "values"
     lies = "self"
     grad = {"self": "fake_quantize_per_channel_affine_cachemask_backward(grad, mask)"}
 

@@ -131,6 +131,7 @@ class unsafe_view(Op):
     """`view` whose result counts as fresh memory."""
 
     schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor"
+    may_alias = True
     lower = "shape.view"
     unchecked = ("pure",)  # the result is memory of the input, that is the point
     promote = "keep"
@@ -161,6 +162,7 @@ class reshape(Composite):
     """The same elements in another shape: a view if the strides allow it, else a copy."""
 
     schema = "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"
+    may_alias = True
     lower = "shape.view"
     complex = True
 
@@ -221,6 +223,7 @@ class flatten(Composite):
     """Merge the dims from start_dim to end_dim into one."""
 
     schema = "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)"
+    may_alias = True
     lower = "shape.view"
     complex = True
 
@@ -247,6 +250,7 @@ class unflatten(Composite):
     """Split one dim into several."""
 
     schema = "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)"
+    may_alias = True
     lower = "shape.view"
     complex = True
 
@@ -372,6 +376,7 @@ class numpy_T(Composite):
     """All dims reversed: the property `x.T`."""
 
     schema = "numpy_T(Tensor(a) self) -> Tensor(a)"
+    may_alias = True
     lower = "shape.t"
     method = False
     function = False
@@ -395,6 +400,7 @@ class mT(Composite):
     """The last two dims exchanged: the property `x.mT`."""
 
     schema = "mT(Tensor(a) self) -> Tensor(a)"
+    may_alias = True
     lower = "shape.mT"
     method = False
     function = False

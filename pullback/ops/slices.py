@@ -108,6 +108,7 @@ class narrow(Composite):
     """`length` indices of one dim from `start` on."""
 
     schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"
+    may_alias = True
     lower = "shape.narrow"
     complex = True
 

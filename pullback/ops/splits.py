@@ -68,6 +68,7 @@ class split_sizes(Composite):
     """`split` with a list of sizes."""
 
     schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]"
+    may_alias = True
     lower = "shape.split"
 
     def compose(self, split_size, dim):
@@ -90,6 +91,7 @@ class chunk(Composite):
     """At most `chunks` pieces of equal size; the last may be smaller."""
 
     schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]"
+    may_alias = True
     lower = "shape.split"
     complex = True
 

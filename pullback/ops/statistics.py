@@ -489,6 +489,7 @@ class segment_reduce(Op):
     schema = ("segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None,"
               " Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False,"
               " Scalar? initial=None) -> Tensor")
+    trusts = "values"
     aliases = ("_segment_reduce",)
     promote = "keep"
     grad = {"data": "segment_pullback(grad, result, data, reduce, lengths, offsets, axis, initial)"}

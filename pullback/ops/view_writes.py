@@ -106,6 +106,7 @@ class diagonal_scatter(Op):
     schema = (
         "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"
     )
+    trusts = "values"
     lower = "shape.diagonal_scatter"
     lies = "self"
     promote = "keep"
