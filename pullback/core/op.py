@@ -79,6 +79,7 @@ class Op:
     trusts: bool | str = False
     bad_index: type = IndexError  # what its kernel raises for an index out of range
     compose = None  # Composite: the definition
+    noop = False  # does it hand its first input on where its result has the same layout and dtype?
     may_alias = False  # may its result share memory with its first argument?
     scatter: str | None = None  # View: writes `new` into the viewed region of `base`
     fill = None  # writes what the kernel makes into self, and says so, or gives False

@@ -45,6 +45,15 @@ def cost_of(target: Any) -> str:
     return getattr(getattr(target, "op", None), "cost", "heavy")
 
 
+def trait(target: Any, name: str) -> Any:
+    """What the entry of a call target says, an attribute of `Op`; None for other functions, and for
+    the variants of an operator that write."""
+    if isinstance(target, Packet):
+        return None if target._inplace else getattr(target.entries()[0].op, name)
+    return None if hasattr(target, "functional") else getattr(
+        getattr(target, "op", None), name, None)
+
+
 def is_pure(target: Any) -> bool:
     """True if a call has no effect beyond its result.
 

@@ -31,6 +31,7 @@ class clone(Pointwise):
     """A copy in memory of its own."""
 
     schema = "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"
+    noop = True
     lower = "pointwise.copy"
     core = True
     promote = "same"
@@ -56,6 +57,7 @@ class contiguous(Composite):
     schema = (
         "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)"
     )
+    noop = True
     lower = "pointwise.copy"
     function = False
 
@@ -77,6 +79,7 @@ class to_copy(Pointwise):
         "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
         "MemoryFormat? memory_format=None) -> Tensor"
     )
+    noop = True
     lower = "pointwise.to"
     tags = ()
     core = True
@@ -141,6 +144,7 @@ class to_other(Composite):
         "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)"
     )
+    noop = True
     lower = "pointwise.to"
     function = False
 
@@ -158,6 +162,7 @@ class to_dtype(Composite):
         "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)"
     )
+    noop = True
     lower = "pointwise.to"
     function = False
 
@@ -176,6 +181,7 @@ class to_device(Composite):
         "to.device(Tensor(a) self, Device device, ScalarType? dtype=None, bool non_blocking=False, "
         "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
     )
+    noop = True
     lower = "pointwise.to"
     function = False
 
@@ -195,6 +201,7 @@ class to_dtype_layout(Composite):
         "Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)"
     )
+    noop = True
     lower = "pointwise.to"
     function = False
 
@@ -209,6 +216,7 @@ class type_as(Composite):
     """Conversion to the dtype of another tensor."""
 
     schema = "type_as(Tensor self, Tensor other) -> Tensor"
+    noop = True
     function = False
 
     def compose(self, other):

@@ -26,6 +26,7 @@ class _reshape_alias(View):
     """`view` whose strides the caller has worked out already."""
 
     schema = "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)"
+    noop = True
     lower = "shape.view"
     complex = True
     method = False
@@ -90,7 +91,7 @@ class _neg_view(Pointwise):
     samples = points()
 
 
-def _identity(name: str, marks: str, doc: str) -> None:
+def _identity(name: str, marks: str, doc: str, **more) -> None:
     """An operator that hands its tensor on."""
     body = {
         "__doc__": doc,
@@ -100,12 +101,13 @@ def _identity(name: str, marks: str, doc: str) -> None:
         "samples": points(),
         "complex": True,
         "method": False,
+        **more,
     }
     type(name, (Composite,), body)
 
 
 _identity("lift", "", "The tensor itself: a tensor from outside, handed to the transforms that run.")
-_identity("lift_fresh", "(a)", "The tensor itself, which nobody else holds yet.")
+_identity("lift_fresh", "(a)", "The tensor itself, which nobody else holds yet.", noop=True)
 
 
 def _copy(name: str, operator: str, doc: str, tags: tuple = ("view_copy",), **more) -> None:
@@ -124,7 +126,8 @@ def _copy(name: str, operator: str, doc: str, tags: tuple = ("view_copy",), **mo
     type(name, (Composite,), body)
 
 
-_copy("lift_fresh_copy", "clone", "A copy of a tensor from outside.", lower="pointwise.copy")
+_copy("lift_fresh_copy", "clone", "A copy of a tensor from outside.", noop=True,
+      lower="pointwise.copy")
 _copy("_lazy_clone", "clone", "A copy in memory of its own; it is made at once.", ())
 _copy("_conj_copy", "_conj_physical", "A copy of what `_conj` shows.")
 _copy("_neg_view_copy", "neg", "A copy of what `_neg_view` shows.")

@@ -42,6 +42,7 @@ class view(View):
     """The same elements in another shape, without a copy."""
 
     schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)"
+    noop = True
     lower = "shape.view"
     core = True
     complex = True
@@ -74,6 +75,7 @@ class view_dtype(View):
     """The same bytes read as another dtype."""
 
     schema = "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)"
+    noop = True
     kept = "view"
     promote = "keep"
     diff_outputs = (False,)
@@ -131,6 +133,7 @@ class unsafe_view(Op):
     """`view` whose result counts as fresh memory."""
 
     schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor"
+    noop = True
     may_alias = True
     lower = "shape.view"
     unchecked = ("pure",)  # the result is memory of the input, that is the point
@@ -162,6 +165,7 @@ class reshape(Composite):
     """The same elements in another shape: a view if the strides allow it, else a copy."""
 
     schema = "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"
+    noop = True
     may_alias = True
     lower = "shape.view"
     complex = True
@@ -210,6 +214,7 @@ class view_as(Composite):
     """`view` with the shape of another tensor."""
 
     schema = "view_as(Tensor(a) self, Tensor other) -> Tensor(a)"
+    noop = True
     function = False
 
     def compose(self, other):
@@ -223,6 +228,7 @@ class flatten(Composite):
     """Merge the dims from start_dim to end_dim into one."""
 
     schema = "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)"
+    noop = True
     may_alias = True
     lower = "shape.view"
     complex = True
@@ -250,6 +256,7 @@ class unflatten(Composite):
     """Split one dim into several."""
 
     schema = "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)"
+    noop = True
     may_alias = True
     lower = "shape.view"
     complex = True
@@ -291,6 +298,7 @@ class permute(View):
     """The dims in another order."""
 
     schema = "permute(Tensor(a) self, int[] dims) -> Tensor(a)"
+    noop = True
     lower = "shape.permuted"
     core = True
     complex = True
@@ -314,6 +322,7 @@ class transpose_int(View):
     """Two dims exchanged."""
 
     schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"
+    noop = True
     lower = "shape.transpose"
     inplace = "default"
     inplace_node = "TransposeBackward1"
@@ -346,6 +355,7 @@ class t(View):
     """Transpose of a matrix; vectors and scalars stay as they are."""
 
     schema = "t(Tensor(a) self) -> Tensor(a)"
+    noop = True
     lower = "shape.t"
     inplace = True
     inplace_node = "TBackward1"
@@ -467,6 +477,7 @@ class swapaxes(Composite):
     """Another name of `transpose`."""
 
     schema = "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)"
+    noop = True
 
     def compose(self, axis0, axis1):
         return self.transpose(axis0, axis1)
@@ -511,6 +522,7 @@ class movedim_int(Composite):
     """One dim moved to another place."""
 
     schema = "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)"
+    noop = True
     complex = True
 
     def compose(self, source, destination):
@@ -525,6 +537,7 @@ class movedim_intlist(Composite):
     """Several dims moved to other places."""
 
     schema = "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)"
+    noop = True
 
     def compose(self, source, destination):
         return _move(self, source, destination)
@@ -561,6 +574,7 @@ class expand(View):
     """Dims of size 1 repeated without a copy, and new dims in front."""
 
     schema = "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)"
+    noop = True
     lower = "shape.expanded"
     core = True
     complex = True
@@ -596,6 +610,7 @@ class expand_as(Composite):
     """`expand` to the shape of another tensor."""
 
     schema = "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)"
+    noop = True
     function = False
 
     def compose(self, other):
@@ -640,6 +655,7 @@ class squeeze(View):
     """All dims of size 1 removed."""
 
     schema = "squeeze(Tensor(a) self) -> Tensor(a)"
+    noop = True
     lower = "shape.view"
     inplace = True
     inplace_node = "SqueezeBackward3"
@@ -667,6 +683,7 @@ class squeeze_dim(View):
     """One dim removed if its size is 1."""
 
     schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)"
+    noop = True
     lower = "shape.view"
     core = "apart"
     inplace = True
@@ -697,6 +714,7 @@ class squeeze_dims(View):
     """The given dims removed where their size is 1."""
 
     schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)"
+    noop = True
     lower = "shape.view"
     core = True
     inplace = True

@@ -59,6 +59,7 @@ class slice_Tensor(View):
         "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor(a)"
     )
+    noop = True
     lower = "shape.sliced"
     core = True
     method = False
@@ -108,6 +109,7 @@ class narrow(Composite):
     """`length` indices of one dim from `start` on."""
 
     schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"
+    noop = True
     may_alias = True
     lower = "shape.narrow"
     complex = True
@@ -126,6 +128,7 @@ class narrow_Tensor(View):
     """`narrow` with the start in a 0-d integer tensor, whose value may not be known yet."""
 
     schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)"
+    noop = True
     complex = True
     nondiff = ("start",)
     grad = {
@@ -314,6 +317,7 @@ class detach(View):
     """The same memory without history."""
 
     schema = "detach(Tensor(a) self) -> Tensor(a)"
+    noop = True
     lower = "shape.same"
     complex = True
     diff_outputs = (False,)
@@ -335,6 +339,7 @@ class alias(View):
     """The same tensor under another name."""
 
     schema = "alias(Tensor(a) self) -> Tensor(a)"
+    noop = True
     lower = "shape.same"
     core = True
     complex = True

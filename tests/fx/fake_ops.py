@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from pullback.core.op import Op
+
 KERNELS = {
     "add": np.add,
     "sub": np.subtract,
@@ -53,12 +55,16 @@ COSTS = {
 }
 
 
-class Entry:
+NOOPS = ("view", "expand", "permute", "t", "slice", "detach", "_to_copy", "clone")
+
+
+class Entry(Op):
     """The table entry behind an overload."""
 
     def __init__(self, name):
         self.cost = COSTS.get(name, "cheap")
         self.pure = not name.endswith("_")
+        self.noop = name in NOOPS
 
 
 class Overload:

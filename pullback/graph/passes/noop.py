@@ -2,31 +2,23 @@
 
 A `view` to the same shape, an `expand` to the same sizes, a `permute` in order or a cast to the
 same dtype leave shape, dtype and strides as they were; then the input serves as well. Only
-operators on a list are considered, because some views (`conj`, `as_strided`) may keep the layout
-and still mean other values.
+operators whose entries say so (`noop`) are considered, because some views (`conj`, `as_strided`)
+may keep the layout and still mean other values.
 """
 
 from typing import TYPE_CHECKING
 
 from ..node import Node
-from ..traits import base_name, is_tensor, is_write, same_layout, viewed
+from ..traits import is_tensor, is_write, same_layout, trait, viewed
 from .redirect import Redirect
 
 if TYPE_CHECKING:
     from ..graph import Graph
 
-# Operators that are the identity whenever the layout of their result is that of their first input.
-CANDIDATES = frozenset((
-    "_reshape_alias", "_to_copy", "_unsafe_view", "alias", "clone", "contiguous", "detach",
-    "expand", "expand_as", "flatten", "lift_fresh", "lift_fresh_copy", "movedim", "narrow",
-    "permute", "reshape", "slice", "squeeze", "swapaxes", "t", "to", "transpose", "unflatten",
-    "view", "view_as", "convert_element_type", "type_as",
-))  # fmt: skip
-
 
 def _source(node: Node) -> Node | None:
     """The node's first input, if the node only passes it on."""
-    if node.op != "call_function" or base_name(node.target) not in CANDIDATES or not node.args:
+    if node.op != "call_function" or not trait(node.target, "noop") or not node.args:
         return None
     source = node.args[0]
     if type(source) is not Node:
