@@ -110,4 +110,4 @@ def _print(format_str: str, *args: Any, **kwargs: Any) -> None:
 
 
 with_effects = has_side_effect(HigherOrder("with_effects", _with_effects))
-operator_print = HigherOrder("print", _print)
+operator_print = HigherOrder("print", _print, effect="ordered")

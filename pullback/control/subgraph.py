@@ -47,8 +47,8 @@ class HigherOrder:
 
     namespace = "higher_order"
 
-    def __init__(self, name: str, function: Callable):
-        self.__name__, self.function = name, function
+    def __init__(self, name: str, function: Callable, effect: str | None = None):
+        self.__name__, self.function, self.effect = name, function, effect
         self.__module__ = "torch.ops.higher_order"
         operators[name] = self
 

@@ -101,6 +101,7 @@ class Op:
     # dtype of its inputs while autocast is on: "lower" (the 16-bit one), "float32" or the "widest"
     autocast: str | None = None
     tags: tuple = ()  # what PyTorch says of the operator (`table/tags.py`); kinds have theirs
+    effect: str | None = None  # "ordered": does something besides, in the order of the calls
     pure = True  # equal inputs give equal outputs
 
     def __init_subclass__(cls, **kw):

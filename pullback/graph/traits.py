@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 # Python functions that act by side effect, so that dead code elimination must keep their calls.
 _side_effects: set[Callable] = {getattr(operator, name) for name in IN_PLACE_OPERATORS}
 _side_effects.update((operator.delitem, print, _assert, _set_grad_enabled))
-# operators that draw, when they are called without an overload
-_DRAWS = frozenset((
-    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal",
-    "poisson", "bernoulli", "multinomial"))
 
 
 def has_side_effect(fn: Callable) -> Callable:
@@ -41,7 +37,8 @@ def cost_of(target: Any) -> str:
     if target is operator.getitem:
         return "view"
     if isinstance(target, Packet):
-        return "random" if target.name in _DRAWS else "heavy"
+        draws = not target._inplace and target.entries()[0].is_random
+        return "random" if draws else "heavy"
     return getattr(getattr(target, "op", None), "cost", "heavy")
 
 

@@ -15,6 +15,7 @@ class _print(Op):
     """Print a line."""
 
     schema = "_print(str s) -> ()"
+    effect = "ordered"
     kept = "effect"
     promote, method, pure = "keep", False, False
 

@@ -18,9 +18,10 @@ class EffectType(enum.Enum):
     ORDERED = "Ordered"
 
 
-# operators of the table by their full name, others with their namespace
-_given = {"_print": EffectType.ORDERED, "higher_order::print": EffectType.ORDERED}
-_effects: dict[str, EffectType] = dict(_given)
+# what was registered, over what operators say of themselves (`effect`): operators of the table by
+# their full name, others with their namespace
+_effects: dict[str, EffectType | None] = {}
+_KINDS = {kind.name.lower(): kind for kind in EffectType}
 
 
 def _name(op: Any) -> str:
@@ -45,8 +46,12 @@ def effect_of(target: Any) -> EffectType | None:
     if entry is None:
         if getattr(target, "namespace", None) != "higher_order":
             return None
-        return _effects.get(f"higher_order::{target.__name__}")
-    return _effects.get(getattr(entry, "full_name", ""))
+        entry, name = target, f"higher_order::{target.__name__}"
+    else:
+        name = getattr(entry, "full_name", "")
+    if name in _effects:
+        return _effects[name]
+    return _KINDS.get(getattr(entry, "effect", None))
 
 
 class Registration:
@@ -57,10 +62,7 @@ class Registration:
 
     def destroy(self) -> None:
         """The operator has the effect that it had by itself."""
-        if self._name in _given:
-            _effects[self._name] = _given[self._name]
-        else:
-            _effects.pop(self._name, None)
+        _effects.pop(self._name, None)
 
 
 def register_effect(op: Any, effect: EffectType | None) -> Registration:
@@ -70,13 +72,15 @@ def register_effect(op: Any, effect: EffectType | None) -> Registration:
             f"the effect of an operator is an EffectType or None, got {effect!r} "
             f"({errors.user_line(2)})"))
     name = _name(op)
-    if effect is None:
-        _effects.pop(name, None)
-    else:
-        _effects[name] = effect
+    _effects[name] = effect
     return Registration(name)
 
 
 def get_effect(op: Any) -> EffectType | None:
     """The effect of an operator, given as an object or by its name."""
-    return _effects.get(_name(op))
+    name = _name(op)
+    if not isinstance(op, str) or name in _effects:
+        return _effects[name] if name in _effects else effect_of(op)
+    from ..core.op import registry
+
+    return _KINDS.get(getattr(registry.get(name), "effect", None))
