@@ -66,6 +66,8 @@ class Op:
     dtype = None  # result dtype rule, where `promote` does not say
     batch = None  # vmap rule
     cost = "heavy"  # cheap | view | reduce | heavy | random | create
+    intensive = False  # heavy: does its arithmetic outgrow its operands?
+    flops: str | None = None  # how much that is: a function of `cut/flops.py`, or a call of one
     c: str | None = None  # C expression over {argument}
     # what compiled programs make of it: a function (builder, example, *arguments), or the name of
     # one in `compile/rules_*.py`: "index.gather", "shape.reduction('sum')"

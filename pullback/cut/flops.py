@@ -1,17 +1,20 @@
 """How much arithmetic a node of a graph is: for reports, and to price what is computed again.
 
 Matrix products and convolutions count two per multiplication and addition, pointwise operators one
-per element of the result, reductions one per element of the operand, views nothing.
+per element of the result, reductions one per element of the operand, views nothing.  Which function
+here counts a library call is said by its entry (`flops`).
 """
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 from ..graph.node import Node
-from ..graph.traits import _size, base_name, cost_of, is_tensor
+from ..graph.traits import _size, cost_of, is_tensor, trait
 
 
 def _shape(node: Any) -> list[int]:
@@ -25,27 +28,27 @@ def _elements(value: Any) -> int:
     return prod(map(_size, value.shape)) if is_tensor(value) else 0
 
 
-def _product(first: int):
+def product(first: int):
     def count(node: Node, out: int) -> int:
         return 2 * out * (_shape(node.args[first]) or [1])[-1]
 
     return count
 
 
-def _convolution(node: Node, out: int) -> int:
+def convolution(node: Node, out: int) -> int:
     weight = _shape(node.args[1])
     transposed = len(node.args) > 6 and node.args[6]
     size = _elements(node.args[0].meta.get("val")) if transposed else out
     return 2 * size * prod(weight[1:])
 
 
-def _convolution_backward(node: Node, out: int) -> int:
+def convolution_backward(node: Node, out: int) -> int:
     grad, weight = node.args[0], _shape(node.args[2])
     wanted = node.args[-1] if isinstance(node.args[-1], (list, tuple)) else (True, True)
     return 2 * _elements(grad.meta.get("val")) * prod(weight[1:]) * sum(map(bool, wanted[:2]))
 
 
-def _attention(products: int):
+def attention(products: int):
     """So many pairs of products, one over the features of keys, one over those of values."""
 
     def count(node: Node, out: int) -> int:
@@ -57,20 +60,10 @@ def _attention(products: int):
     return count
 
 
-_COUNTS = {
-    "mm": _product(0),
-    "bmm": _product(0),
-    "mv": _product(0),
-    "dot": _product(0),
-    "matmul": _product(0),
-    "addmm": _product(1),
-    "addmv": _product(1),
-    "baddbmm": _product(1),
-    "_scaled_dot_product_flash_attention_for_cpu": _attention(2),
-    "_scaled_dot_product_flash_attention_for_cpu_backward": _attention(5),
-    "convolution": _convolution,
-    "convolution_backward": _convolution_backward,
-}
+@functools.cache
+def _count(text: str) -> Callable[[Node, int], int]:
+    """The function that an entry names: `convolution`, or one that is made: `product(0)`."""
+    return eval(text, globals())
 
 
 def flops(node: Node) -> int:
@@ -80,9 +73,9 @@ def flops(node: Node) -> int:
     cost, out = cost_of(node.target), _elements(node.meta.get("val"))
     if cost in ("view", "create"):
         return 0
-    count = _COUNTS.get(base_name(node.target))
+    count = trait(node.target, "flops")
     if count is not None and out:
-        return count(node, out)
+        return _count(count)(node, out)
     if cost == "reduce":
         return sum(_elements(source.meta.get("val")) for source in node.all_input_nodes)
     if cost == "heavy":

@@ -19,22 +19,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from typing import TYPE_CHECKING
 
 from ..graph.node import Node
-from ..graph.traits import base_name, cost_of, nbytes
+from ..graph.traits import base_name, cost_of, nbytes, trait
 from .settings import config
 
 if TYPE_CHECKING:
     from .split import JointGraph
 
 UNLIMITED = 1000  # PyTorch's distance at which `max_dist_from_bw` forbids nothing
-
-# Library calls whose arithmetic outgrows their operands: these are never repeated by a rule.
-_INTENSIVE = re.compile(
-    r"^_?(\w*mm|\w*mv|dot|matmul|\w*conv\w*|\w*attention\w*|linalg\w*|cholesky\w*|\w*cdist\w*"
-    r"|trilinear|geqrf|ctc_loss)$")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +68,7 @@ class Rules:
         target = node.target
         if self.allowlist or getattr(target, "is_random", False) or not hasattr(target, "schema"):
             return False
-        return not self.custom if is_custom(node) else not _INTENSIVE.match(base_name(target))
+        return not self.custom if is_custom(node) else not trait(target, "intensive")
 
 
 def is_custom(node: Node) -> bool:

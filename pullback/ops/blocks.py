@@ -41,6 +41,7 @@ class conv_tbc(Op):
     """Convolution over the first dim of (time, batch, channel)."""
 
     schema = "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor"
+    intensive = True
     autocast = "lower"
     promote = "keep"
     grad = {"self, weight, bias": (

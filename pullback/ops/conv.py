@@ -110,6 +110,8 @@ class convolution(Op):
     schema = ("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups) -> Tensor")
+    intensive = True
+    flops = "convolution"
     lower = "window.convolution"
     core = True
     lies = "channels"
@@ -176,6 +178,7 @@ class _convolution(Op):
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled,"
               " bool allow_tf32) -> Tensor")
+    intensive = True
     autocast = "lower"
     number = 1
     promote = "keep"
@@ -228,6 +231,8 @@ class convolution_backward(Op):
               " SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation,"
               " bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    intensive = True
+    flops = "convolution_backward"
     lower = "window.convolution_backward"
     core = True
     lies = "channels"

@@ -171,6 +171,7 @@ class _ctc_loss(Op):
 
     schema = ("_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths,"
               " int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)")
+    intensive = True
     kept = "kernel"
     tags = ("dynamic_output_shape",)
     promote = "keep"
@@ -297,6 +298,7 @@ class _ctc_loss_Tensor(Op):
     schema = ("_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths,"
               " Tensor target_lengths, int blank=0, bool zero_infinity=False)"
               " -> (Tensor, Tensor)")
+    intensive = True
     kept = "kernel"
     tags = ("dynamic_output_shape",)
     promote = "keep"

@@ -126,6 +126,7 @@ class _euclidean_dist(Op):
 class _cdist_forward(Op):
     """p-norm distances of all rows of x1 and x2."""
     schema = "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor"
+    intensive = True
     core = True
     promote = "keep"
     grad = {"x1": "_cdist_backward(grad, x1, x2, p, result)",

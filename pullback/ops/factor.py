@@ -73,6 +73,7 @@ class linalg_lu_factor_ex(Matrices):
 
     schema = ("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False)"
               " -> (Tensor LU, Tensor pivots, Tensor info)")
+    intensive = True
     kept = "matrix"
     grad = {"A": "lu_factor_grad(grad, LU, pivots, pivot)"}
     push = {"LU": "lu_factor_push(A_t, LU, pivots, pivot)"}
@@ -157,6 +158,7 @@ class linalg_lu(Matrices):
     """A = P L U with a permutation matrix P, L with ones on its diagonal, U upper triangular."""
 
     schema = "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)"
+    intensive = True
     kept = "matrix"
     grad = {"A": "lu_grad(grad_L, grad_U, P if pivot else None, L, U)"}
     push = {"L, U": "lu_push(A_t, P if pivot else None, L, U)"}
@@ -255,6 +257,7 @@ class linalg_ldl_factor_ex(Matrices):
     # asking for it is refused.
     schema = ("linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False)"
               " -> (Tensor LD, Tensor pivots, Tensor info)")
+    intensive = True
     kept = "matrix"
     batch = stacked()
 
@@ -284,6 +287,7 @@ class linalg_ldl_factor(Matrices):
 
     schema = ("linalg_ldl_factor(Tensor self, *, bool hermitian=False)"
               " -> (Tensor LD, Tensor pivots)")
+    intensive = True
     kept = "matrix"
 
     batch = stacked()
@@ -312,6 +316,7 @@ class linalg_ldl_solve(Matrices):
 
     schema = ("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False)"
               " -> Tensor")
+    intensive = True
     kept = "matrix"
     grad = {"B": ("linalg_ldl_solve(LD, pivots, grad, hermitian=True) if hermitian else"
                   " linalg_ldl_solve(LD, pivots, grad.conj()).conj()")}
@@ -360,6 +365,7 @@ class linalg_qr(Matrices):
     """A = Q R with orthonormal columns of Q and an upper triangular R."""
 
     schema = "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)"
+    intensive = True
     autocast = "float32"
     kept = "matrix"
     grad = {"A": "qr_grad(grad_Q, grad_R, Q, R, mode, A.shape)"}
@@ -412,6 +418,7 @@ class geqrf(Op):
 
     # `linalg_qr` has a derivative; that of the packed form is refused, as in PyTorch
     schema = "geqrf(Tensor self) -> (Tensor a, Tensor tau)"
+    intensive = True
     autocast = "float32"
     kept = "matrix"
     out = ("castable",)
@@ -553,6 +560,7 @@ class _linalg_svd(Op):
 
     schema = ("_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *,"
               " str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
+    intensive = True
     kept = "matrix"
     promote = "keep"
     grad = {"A": "svd_grad(grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices, compute_uv, A)"}
@@ -635,6 +643,7 @@ class linalg_svdvals(Matrices):
     """Singular values in descending order; the vectors are computed only for derivatives."""
 
     schema = "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor"
+    intensive = True
     autocast = "float32"
     grad = {"A": "svdvals_grad(grad, A)"}
     push = "svdvals_push(A_t, A_p)"
@@ -690,6 +699,7 @@ class _linalg_eigh(Op):
 
     schema = ("_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True)"
               " -> (Tensor eigenvalues, Tensor eigenvectors)")
+    intensive = True
     kept = "matrix"
     promote = "keep"
     grad = {"A": ("eigh_grad(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors,"
@@ -744,6 +754,7 @@ class linalg_eigvalsh(Matrices):
     """Eigenvalues of a Hermitian matrix; the vectors are computed only for derivatives."""
 
     schema = "linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor"
+    intensive = True
     autocast = "float32"
     grad = {"self": "eigvalsh_grad(grad, self, UPLO)"}
     push = "eigvalsh_push(self_t, self_p, UPLO)"
@@ -794,6 +805,7 @@ class linalg_eig(Matrices):
     """Eigenvalues and eigenvectors, of unit length, of a general matrix."""
 
     schema = "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)"
+    intensive = True
     autocast = "float32"
     kept = "matrix"
     out = ("castable",)
@@ -823,6 +835,7 @@ class linalg_eigvals(Matrices):
     """Eigenvalues of a general matrix; the vectors are computed only for derivatives."""
 
     schema = "linalg_eigvals(Tensor self) -> Tensor"
+    intensive = True
     autocast = "float32"
     kept = "matrix"
     out = ("castable",)

@@ -121,6 +121,8 @@ class _scaled_dot_product_flash_attention_for_cpu(Op):
     schema = ("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value,"
               " float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None,"
               " float? scale=None) -> (Tensor output, Tensor logsumexp)")
+    intensive = True
+    flops = "attention(2)"
     tags = ("nondeterministic_seeded",)
     method = False
     function = False
@@ -180,6 +182,8 @@ class _scaled_dot_product_flash_attention_for_cpu_backward(Op):
               " Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p,"
               " bool is_causal, *, Tensor? attn_mask=None, float? scale=None)"
               " -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
+    intensive = True
+    flops = "attention(5)"
     alike, wide = ("grad_out", "query", "key", "value", "out"), ("logsumexp",)
     method = False
     function = False

@@ -65,6 +65,7 @@ class linalg_pinv_atol_rtol_tensor(Matrices):
 
     schema = ("linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None,"
               " bool hermitian=False) -> Tensor")
+    intensive = True
     kept = "matrix"
     out = ("castable",)
     grad = {"self": "pinv_grad(grad, result, self)"}
@@ -286,6 +287,7 @@ class linalg_lstsq(Matrices):
 
     schema = ("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> "
               "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")
+    intensive = True
     autocast = "float32"
     kept = "matrix"
     tags = ("dynamic_output_shape",)

@@ -67,6 +67,7 @@ class linalg_cholesky_ex(Matrices):
 
     schema = ("linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False)"
               " -> (Tensor L, Tensor info)")
+    intensive = True
     autocast = "float32"
     kept = "matrix"
     grad = {"self": "cholesky_grad(grad, L, upper)"}
@@ -139,6 +140,7 @@ class linalg_solve_triangular(Matrices):
 
     schema = ("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True,"
               " bool unitriangular=False) -> Tensor")
+    intensive = True
     kept = "matrix"
     grad = {"self, B": ("solve_triangular_grads(grad, self, result, upper, left, unitriangular,"
                         " grad_input_mask)")}
@@ -172,6 +174,7 @@ class cholesky_solve(Op):
     """Solution of a system whose matrix is given by its Cholesky factor."""
 
     schema = "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor"
+    intensive = True
     autocast = "float32"
     kept = "matrix"
     out = ("castable",)

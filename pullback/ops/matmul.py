@@ -176,6 +176,8 @@ class mm(Op):
     """Matrix times matrix."""
 
     schema = "mm(Tensor self, Tensor mat2) -> Tensor"
+    intensive = True
+    flops = "product(0)"
     lower = "index.mm"
     autocast = "lower"
     core = True
@@ -212,6 +214,8 @@ class bmm(Op):
     """Matrix products of two stacks of matrices."""
 
     schema = "bmm(Tensor self, Tensor mat2) -> Tensor"
+    intensive = True
+    flops = "product(0)"
     lower = "index.mm"
     autocast = "lower"
     core = True
@@ -247,6 +251,8 @@ class mv(Op):
     """Matrix times vector."""
 
     schema = "mv(Tensor self, Tensor vec) -> Tensor"
+    intensive = True
+    flops = "product(0)"
     lower = "index.mv"
     promote = "keep"
     multilinear = ("self", "vec")
@@ -284,6 +290,7 @@ class dot(Op):
     """Sum of the products of two vectors (no conjugation)."""
 
     schema = "dot(Tensor self, Tensor tensor) -> Tensor"
+    flops = "product(0)"
     lower = "index.dot"
     promote = "keep"
     multilinear = ("self", "tensor")
@@ -353,6 +360,8 @@ class addmm(Op):
 
     schema = ("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    intensive = True
+    flops = "product(1)"
     lower = "index.addmm"
     autocast = "lower"
     core = True
@@ -406,6 +415,8 @@ class baddbmm(Op):
 
     schema = ("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1,"
               " Scalar alpha=1) -> Tensor")
+    intensive = True
+    flops = "product(1)"
     lower = "index.addmm"
     autocast = "lower"
     promote = "keep"
@@ -453,6 +464,7 @@ class addbmm(Op):
 
     schema = ("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    intensive = True
     autocast = "lower"
     promote = "keep"
     grad = {
@@ -502,6 +514,8 @@ class addmv(Op):
 
     schema = ("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    intensive = True
+    flops = "product(1)"
     promote = "keep"
     grad = {
         "self": "scale_by(grad, beta)",
@@ -604,6 +618,7 @@ class matmul(Composite):
     """Product of two tensors seen as stacks of matrices or vectors."""
 
     schema = "matmul(Tensor self, Tensor other) -> Tensor"
+    flops = "product(0)"
     autocast = "lower"
     out = ("exact",)
     complex = True
@@ -774,6 +789,7 @@ class addmm_dtype(Composite):
         "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, "
         "Scalar beta=1, Scalar alpha=1) -> Tensor"
     )
+    flops = "product(1)"
     autocast = "lower"
 
     def compose(self, mat1, mat2, out_dtype, beta, alpha):
@@ -790,6 +806,7 @@ class baddbmm_dtype(Composite):
         "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, "
         "Scalar beta=1, Scalar alpha=1) -> Tensor"
     )
+    flops = "product(1)"
     autocast = "lower"
 
     def compose(self, batch1, batch2, out_dtype, beta, alpha):

@@ -42,6 +42,7 @@ class _trilinear(Op):
     """The sum over some dims of the product of three tensors, after dims of size 1 were put in."""
     schema = ("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2,"
               " int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor")
+    intensive = True
     alike = ("i1", "i2", "i3")
     promote = "default"
     grad = {
@@ -209,6 +210,7 @@ class _grouped_mm(Op):
     """
     schema = ("_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None,"
               " ScalarType? out_dtype=None) -> Tensor")
+    intensive = True
     kept = "matrix"
     promote = "keep"
     grad = {"self": "_grouped_mm(grad, mat2.mT, offs)", "mat2": "_grouped_mm(self.mT, grad, offs)"}
@@ -298,6 +300,7 @@ class _add_relu_Scalar(Composite):
 class _int_mm(Op):
     """Product of matrices of small integers, summed in int32."""
     schema = "_int_mm(Tensor self, Tensor mat2) -> Tensor"
+    intensive = True
     kept = "matrix"
     promote = "keep"
     method = False

@@ -70,6 +70,7 @@ class _linalg_solve_ex(Op):
 
     schema = ("_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
               " -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
+    intensive = True
     kept = "matrix"
     promote = "keep"
     grad = {"A, B": "solve_grads(grad, A, B.shape, result, LU, pivots, left, grad_input_mask)"}
@@ -174,6 +175,7 @@ class linalg_lu_solve(Matrices):
 
     schema = ("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True,"
               " bool adjoint=False) -> Tensor")
+    intensive = True
     kept = "matrix"
     grad = {"LU": "lu_solve_factor_grad(grad, LU, pivots, result, left, adjoint)",
             "B": "linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint)"}
@@ -250,6 +252,7 @@ class linalg_inv_ex(Matrices):
 
     schema = ("linalg_inv_ex(Tensor A, *, bool check_errors=False)"
               " -> (Tensor inverse, Tensor info)")
+    intensive = True
     autocast = "float32"
     kept = "matrix"
     grad = {"A": "-inverse.mH @ grad @ inverse.mH"}
@@ -365,6 +368,7 @@ class _linalg_det(Op):
     """Determinant, and the LU factors that it is the product of."""
 
     schema = "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)"
+    intensive = True
     kept = "matrix"
     promote = "keep"
     grad = {"A": "det_grad(grad, A, LU, pivots)"}
@@ -429,6 +433,7 @@ class _linalg_adjugate(Op):
     # not an operator of PyTorch's: the derivative of a determinant, which must itself be
     # differentiable where the matrix has no inverse
     schema = "_linalg_adjugate(Tensor A) -> Tensor"
+    intensive = True
     kept = "matrix"
     promote = "keep"
     grad = {"A": "adjugate_change(A.mH, grad)"}
@@ -475,6 +480,7 @@ class _linalg_slogdet(Op):
 
     schema = ("_linalg_slogdet(Tensor A)"
               " -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
+    intensive = True
     kept = "matrix"
     promote = "keep"
     grad = {"A": "slogdet_grad(grad_sign, grad_logabsdet, A, sign, LU, pivots)"}
@@ -555,6 +561,7 @@ class linalg_matrix_exp(Matrices):
     """Matrix exponential."""
 
     schema = "linalg_matrix_exp(Tensor self) -> Tensor"
+    intensive = True
     kept = "matrix"
     grad = {"self": "matrix_exp_change(self.mH, grad)"}
     push = "matrix_exp_change(self_p, self_t)"

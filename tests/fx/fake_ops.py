@@ -65,6 +65,8 @@ class Entry(Op):
         self.cost = COSTS.get(name, "cheap")
         self.pure = not name.endswith("_")
         self.noop = name in NOOPS
+        self.flops = {"mm": "product(0)", "convolution": "convolution"}.get(name)
+        self.intensive = name in ("mm", "convolution")
 
 
 class Overload:
