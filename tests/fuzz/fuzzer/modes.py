@@ -90,9 +90,12 @@ class Case:
         self.whole = None  # was it captured as one graph?
 
     def _singular(self) -> bool:
-        """Is there an infinite gradient of a determinant's logarithm?  Which of its places are
-        infinite and which are not numbers is an accident of the way of solving."""
-        return "logdet" in self.program.source() and any(
+        """Is there an infinite gradient of a determinant's logarithm, or an infinite matrix that
+        is solved with?  What is infinite then and what is no number is an accident of the way."""
+        source = self.program.source()
+        if "solve" in source and any(i.odd for i in self.inputs.values()):
+            return True
+        return "logdet" in source and any(
             s.place.startswith("gradient") and s.value.dtype.kind in "fc"
             and not np.isfinite(s.value).all() for s in self.wanted if not s.is_text)
 

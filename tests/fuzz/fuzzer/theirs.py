@@ -53,6 +53,7 @@ CUT = (
     "_native_batch_norm", "native_batch_norm", "_batch_norm", "batch_norm_", "_fused_rms_norm",
     "upsample_", "_upsample_", "igamma", "gammainc", "polar",
     "rrelu_with_noise_functional",  # takes the noise that comes in for that which it has drawn
+    "binary_cross_entropy_backward",  # its derivative has another limit beside 0 and 1, and outside
     "embedding_dense_backward",  # its derivative forgets `scale_grad_by_freq`
     # in place the gradient goes through them as if they had not been there
     "logical_not_", "logical_and_", "logical_or_", "logical_xor_",
