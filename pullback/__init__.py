@@ -30,6 +30,8 @@ from .table import catalog as _catalog
 
 del tensor  # noqa: F821  the submodule's name; `pullback.tensor` is the function of `creation.py`
 _tensor.attach()
+from .interp import wrapper_subclass as _wrapper_subclass  # subclasses take part from here on
+
 _op._watchers.append(_tensor.attach_entry)
 from .table.packets import ops as _operators
 
@@ -180,7 +182,7 @@ _NAMES = {  # the same by module
     "autograd.anomaly_mode": "set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled",
     "control": "cond while_loop",
     "library": "Tag",
-    "core.overriding": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "core.subclass_door": "DisableTorchFunction DisableTorchFunctionSubclass",
     "tensor.absent_methods": "eig lstsq matrix_rank solve symeig",
     "tensor.legacy_types": """
         FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor

@@ -21,8 +21,8 @@ device = _device
 dtype = _dtype
 
 from pullback.errors import DeviceError as AcceleratorError
-from pullback.core.overriding import DisableTorchFunction as DisableTorchFunction
-from pullback.core.overriding import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from pullback.core.subclass_door import DisableTorchFunction as DisableTorchFunction
+from pullback.core.subclass_door import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from pullback.torch.machine import Event as Event
 from pullback.torch.futures import Future as Future
 from pullback.array.generator import Generator as Generator

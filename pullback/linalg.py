@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .core.handle import Tensor
 from .core.op import aliases, families
-from .core.overriding import offer_functions, offer_module
+from .core.subclass_door import offer_functions, offer_module
 from .errors import ArgumentError, BadValue, LinAlgError, ShapeError
 from .table.packets import ops
 

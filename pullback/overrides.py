@@ -1,9 +1,9 @@
 """`__torch_function__`: classes and modes that answer for the functions of this package.
 
 Every function, method and property asks the classes of its arguments first, where one of them
-takes part; `core/overriding.py` says how that costs nothing where none does.  A `TorchFunctionMode`
-is asked for all calls in a block.  A library's own functions ask with `has_torch_function` and
-hand calls over with `handle_torch_function`.
+takes part; `interp/function_overrides.py` says how that costs nothing where none does.  A
+`TorchFunctionMode` is asked for all calls in a block.  A library's own functions ask with
+`has_torch_function` and hand calls over with `handle_torch_function`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,12 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
-from .core import overriding
 from .core.handle import Tensor
 from .core.op import families
-from .core.overriding import (
-    DisableTorchFunction,
-    DisableTorchFunctionSubclass,
-    answered,
-    members,
-    takes_part,
-)
 from .core.state import count, state, tied, tied_block
+from .core.subclass_door import DisableTorchFunction, DisableTorchFunctionSubclass, Enabled
+from .interp import function_overrides
+from .interp.function_overrides import answered, members, takes_part
 from .table.packets import Packet
 
 __all__ = [
@@ -54,7 +49,7 @@ class TorchFunctionMode:
         raise NotImplementedError(f"{type(self).__name__} defines no __torch_function__")
 
     def __enter__(self) -> TorchFunctionMode:
-        overriding.arm()
+        function_overrides.arm()
         state.function_modes = (*state.function_modes, self)
         count("ACTIVE", 1)
         return self
@@ -102,7 +97,7 @@ def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
         state.function_modes = before
 
 
-_enable_torch_function = overriding.Enabled
+_enable_torch_function = Enabled
 
 
 @tied_block
@@ -195,7 +190,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 def get_default_nowrap_functions() -> set[Callable]:
     """Functions whose results a subclass gets as they are."""
-    return overriding.unconverted()
+    return function_overrides.unconverted()
 
 
 def is_tensor_method_or_property(func: Callable) -> bool:

@@ -17,11 +17,10 @@ from . import errors
 from .array import device as dev
 from .array import dtype as dt
 from .array.fake import Fake
-from .core.dispatching import Bare, Outer
-from .core.handle import Box, Tensor, cell_of, meta_of
+from .core.handle import Box, Tensor, cell_of, is_wrapper_data, meta_of
 from .core.state import state
+from .core.subclass_door import Bare
 from .core.tape import Accumulate
-from .core.wrapping import make_wrapper_subclass
 from .memory import sending
 from .memory import shared as shared_memory
 from .memory import storages as memory
@@ -637,7 +636,7 @@ class WrapperStorage:
 
 def untyped_storage(self: Tensor) -> UntypedStorage | CapturedStorage | WrapperStorage:
     """The memory behind this tensor; the same object for all tensors that show it."""
-    if isinstance(self._data, Outer):
+    if is_wrapper_data(self._data):
         return WrapperStorage(self)
     if getattr(getattr(self._data, "interp", None), "adopts", False):
         return CapturedStorage(self)
@@ -684,7 +683,7 @@ def deepcopy(self: Tensor, memo: dict) -> Tensor:
                 cure="detach() it first",
             )
         )
-    if isinstance(self._data, Outer):
+    if is_wrapper_data(self._data):
         return _wrapper_copied(self, memo)
     with Bare():
         return _copied(self, memo)
@@ -769,7 +768,7 @@ def _made_of(cls, data, requires_grad, extra) -> Tensor:
 
 def reduce(self: Tensor) -> tuple:
     """How to pickle a tensor: its storage, which tensors that share it have in common."""
-    if isinstance(self._data, Outer):
+    if is_wrapper_data(self._data):
         box = self._data
         facts = box.dtype, tuple(box.shape), tuple(box.strides), box.device_name, box.offset
         return rebuild_wrapper, (type(self), *facts, self.requires_grad, attributes_of(self))
@@ -780,7 +779,7 @@ def reduce(self: Tensor) -> tuple:
 def rebuild_wrapper(cls, dtype, size, strides, device, offset, requires_grad, extra) -> Tensor:
     """A wrapper out of its pickled form."""
     item = dtype.itemsize
-    new = make_wrapper_subclass(
+    new = Tensor._make_wrapper_subclass(
         cls, size, [s // item for s in strides], offset // item, dtype=dt.of(dtype), device=device)
     set_attributes(new, extra)
     return new.requires_grad_() if requires_grad else new

@@ -9,12 +9,12 @@ import types
 import warnings
 
 from .. import errors
-from ..core.dispatching import proper
 from ..core.events import UNPACKED
 from ..core.handle import Tensor, is_buffer, make
 from ..core.hooks import Packed, SavedTensor
 from ..core.state import state
 from ..core.tape import as_saved, freed, modified, port
+from ..interp.operator_dispatch import proper
 
 
 class FunctionCtx:

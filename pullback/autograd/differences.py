@@ -12,9 +12,9 @@ import warnings
 import numpy as np
 
 from .. import errors
-from ..core.dispatching import Outer
 from ..core.handle import Tensor, make
 from ..core.surface import current
+from ..interp.operator_dispatch import Outer
 from ..interp.vmap import Vmap
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops

@@ -2,19 +2,19 @@
 
 PyTorch's engine detaches saved results when it uses them, and hands gradients to leaves by
 `detach`, `copy_` or `add_`.  Ours does so only where a dispatch mode is on, or gradients are of a
-class with `__torch_dispatch__`.  Read next: `engine.py`, `core/dispatching.py`.
+class with `__torch_dispatch__`.  Read next: `engine.py`, `interp/operator_dispatch.py`.
 """
 
 from __future__ import annotations
 
 import sys
 
-from ..core.dispatching import detach_kept
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.hooks import run_accumulated_hooks
 from ..core.project import project
 from ..core.state import ALONE, state
 from ..core.tape import Accumulate, Node
+from ..interp.operator_dispatch import detach_kept
 from ..table.packets import ops
 
 

@@ -17,13 +17,13 @@ from heapq import heappop, heappush
 import numpy as np
 
 from ..array.layout import copied_like
-from ..core.dispatching import shown
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.hooks import run_accumulated_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from ..core.project import project
 from ..core.state import ALONE, fast, off, renewed, state
 from ..core.surface import bump, refresh
 from ..core.tape import Accumulate, Origin, Port
+from ..interp.operator_dispatch import shown
 from ..table.packets import ops
 
 _ndarray = np.ndarray

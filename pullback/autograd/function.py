@@ -21,7 +21,6 @@ import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
-from ..core.dispatching import detach_kept
 from ..core.handle import Link, Tensor, cell_of, is_buffer, make, one_more
 from ..core.hooks import packed
 from ..core.state import fast, off, sequence, state
@@ -37,6 +36,7 @@ from ..core.tape import (
     place,
     port,
 )
+from ..interp.operator_dispatch import detach_kept
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
 from .context import CLEARED, FunctionCtx, KeptTensor

@@ -12,13 +12,13 @@ import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
-from ..core.dispatching import looked_at
 from ..core.handle import Tensor, make
-from ..core.overriding import offer_functions
 from ..core.project import project
 from ..core.stack import outlived
 from ..core.state import fast, state
+from ..core.subclass_door import offer_functions
 from ..core.tape import Accumulate, Blind, Node, Port, level_own, port
+from ..interp.operator_dispatch import looked_at
 from ..interp.vmap import Vmap
 from ..table.packets import ops
 from .engine import edge_of, run

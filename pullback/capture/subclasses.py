@@ -21,12 +21,12 @@ from .. import errors
 from ..array.size import Symbolic
 from ..autograd.engine import node_of
 from ..autograd.grad_mode import inference_mode, set_grad_enabled
-from ..core.dispatching import Outer, again, piece
 from ..core.handle import Tensor, cell_of, make
 from ..core.state import sequence, state
 from ..core.surface import bump, refresh
 from ..core.tape import Accumulate, Node, place, port
 from ..graph.node import map_aggregate
+from ..interp.operator_dispatch import Outer, again, piece
 from ..memory.views import copy_slices, replay
 from ..pytree import register_pytree_node, tree_leaves, tree_map, tree_unflatten
 from ..table.packets import ops

@@ -17,7 +17,6 @@ from .. import errors
 from ..array import dtype as dt
 from ..array.fake import Fake
 from ..core import tape
-from ..core.dispatching import Outer
 from ..core.events import CALLS_FUNCTION, HOOKED
 from ..core.handle import Tensor, make
 from ..core.op import overload
@@ -32,6 +31,7 @@ from ..graph.passes import eliminate_dead_code
 from ..graph.sizes import SizeNodes
 from ..graph.traits import viewed
 from ..interp.box import map_tensors
+from ..interp.operator_dispatch import Outer
 from ..interp.trace import Trace, Traced
 from ..interp.vmap import Batched
 from ..pytree import tree_flatten

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import weakref
 
+from .subclass_door import Unasked, door
+
 
 def disabled(function, types, args=(), kwargs=None):
     """The value of `__torch_function__`, or `__torch_dispatch__`, of classes that take no part."""
-    from .dispatching import Unasked
-
     with Unasked():
         return function(*args, **(kwargs or {}))
 
@@ -39,16 +39,12 @@ class Tensor:
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         """Results of functions of a subclass are of that class."""
-        from .overriding import default
-
-        return default(cls, func, types, args, kwargs or {})
+        return door.inherited(cls, func, types, args, kwargs or {})
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if cls.__torch_function__ is not disabled or cls.__torch_dispatch__ is not disabled:
-            from .overriding import begin
-
-            begin(cls)
+            door.class_made(cls)
 
 
 class Meta:
@@ -163,6 +159,11 @@ class Box:
 def is_buffer(data) -> bool:
     """Is this real memory, of whatever device?"""
     return not isinstance(data, Box)
+
+
+def is_wrapper_data(data) -> bool:
+    """Is this the data of a wrapper subclass: facts, and no memory?"""
+    return getattr(data, "outer", False)
 
 
 _new = object.__new__

@@ -20,6 +20,7 @@ from ..array.fake import Fake, fake_like
 from . import events
 from .handle import INFERENCE, Box, Tensor, cell_of, is_buffer, make
 from .state import count, fast, state, tied, turn, uncast
+from .subclass_door import door
 
 _ndarray = np.ndarray
 
@@ -203,7 +204,7 @@ def fresh(array) -> Tensor:
 def lifted(t: Tensor) -> Tensor:
     """A tensor that was just made from Python values, for the transform that sees everything."""
     if not state.mode:
-        return dispatching.lifted(t)
+        return door.lifted(t)
     found = state.stack[state.mode].event(events.MADE, t)
     if found is None:
         from ..table.packets import ops  # which needs this file
@@ -233,7 +234,7 @@ def bind(ov, flat: tuple):
     if ov.is_composite:
         return bind_composite(ov, flat)
     if fast["DISPATCHES"]:
-        out = dispatching.operator(ov, flat)
+        out = door.operator(ov, flat)
         if out is not NotImplemented:
             return out
     return bind_levelled(ov, flat)
@@ -348,7 +349,7 @@ def bind_eager(ov, flat: tuple):
     """`bind` where no transform is active in any thread: everything is at level 0."""
     raw, tracked, space = gather(ov, flat)
     if space is None and fast["DISPATCHES"]:
-        out = dispatching.operator(ov, flat)
+        out = door.operator(ov, flat)
         if out is not NotImplemented:
             return out
     out = evaluate(ov, flat, raw, space)
@@ -458,4 +459,4 @@ def facts(ov, flat: tuple) -> list[str]:
     ]
 
 
-from . import dispatching, surface, tape  # noqa: E402  (they need the names above)
+from . import surface, tape  # noqa: E402  (they need the names above)

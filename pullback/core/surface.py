@@ -23,6 +23,7 @@ from ..memory import storages as memory
 from . import events
 from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
 from .state import fast, state, tick
+from .subclass_door import door
 
 _ndarray = np.ndarray
 
@@ -67,7 +68,7 @@ def inplace(ov, flat: tuple) -> Tensor:
     """`x.op_(...)`: the pure operator, then the result takes x's place."""
     x = flat[0]
     if fast["DISPATCHES"]:
-        out = dispatching.write(ov, flat)
+        out = door.write(ov, flat)
         if out is not NotImplemented:
             return out
     if ov.is_view:
@@ -401,7 +402,7 @@ def write_out(ov, flat: tuple, out):
                 )
             )
     _refuse_shared(ov, flat, outs)
-    if fast["DISPATCHES"] and dispatching.write_out(ov, flat, outs):
+    if fast["DISPATCHES"] and door.write_out(ov, flat, outs):
         return out
     result = stack.bind_as_given(ov, _in_dtype_of(ov, flat, outs[0]))
     results = list(result) if isinstance(result, (tuple, list)) else [result]
@@ -712,4 +713,4 @@ from ..memory.views import (  # noqa: E402
     scatter,
     unhooked,
 )
-from . import dispatching, stack, tape  # noqa: E402  (they need the names above)
+from . import stack, tape  # noqa: E402  (they need the names above)

@@ -22,11 +22,11 @@ from ..array.fake import Fake, fake_like
 from ..array.layout import memory_format
 from ..array.size import Symbolic, is_symbolic
 from ..autograd.grad_mode import _set_grad_enabled
-from ..core.dispatching import Outer, piece
 from ..core.handle import Tensor, is_buffer, make
 from ..core.hooks import hooks_as_now
 from ..core.state import intact, state
 from ..core.tape import Accumulate
+from ..interp.operator_dispatch import Outer, piece
 from ..interp.trace import Trace
 from ..ops import aten
 from ..pytree import tree_flatten, tree_map, tree_unflatten

@@ -13,9 +13,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from ..core import overriding, surface
+from ..core import surface
 from ..core.handle import Tensor
 from ..core.op import OpOverload
+from ..core.subclass_door import door
 from ..creation import _assert
 from . import traceback
 from .errors import TraceError
@@ -131,7 +132,7 @@ class Proxy:
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
         self.tracer = tracer or GraphAppendingTracer(node.graph)
-        overriding.arm()
+        door.arm()
         _watch_overloads()
 
     def __getattr__(self, name: str) -> "Attribute":

@@ -22,14 +22,15 @@ from ..array.evaluate import is_array
 from ..array.fake import Fake, fake_like
 from ..array.size import Symbolic
 from ..autograd.grad_mode import no_grad
-from ..core import dispatching
 from ..core.handle import Tensor, cell_of, is_buffer, make
 from ..core.op import Op, OpName, OpOverload, no_match
-from ..core.overriding import UNASKED, asked
 from ..core.stack import bind, tensors_in
 from ..core.state import fast, state
+from ..core.subclass_door import UNASKED
 from ..core.surface import assign, bump, mark_written, may_write
+from ..interp import operator_dispatch
 from ..interp.box import map_tensors
+from ..interp.function_overrides import asked
 from ..table.effects import EffectType, register_effect
 from ..table.tags import Tag
 from .calls import flattened, function_for, rebuilt
@@ -543,7 +544,7 @@ class CustomOpDef:
         tensors = list(tensors_in(targets))
         for t in tensors:
             may_write(t, False, _level(t))
-        somebody = dispatching.somebody(flat) if fast["DISPATCHES"] else None
+        somebody = operator_dispatch.somebody(flat) if fast["DISPATCHES"] else None
         if somebody is not None:
             return self._written_by(somebody, flat, tensors)
         plain = not (fast["ACTIVE"] and (state.mode or state.faking))
@@ -570,8 +571,8 @@ class CustomOpDef:
     def _written_by(self, somebody: tuple, flat: tuple, tensors: list) -> list:
         """The same where classes or modes answer for the operator, and write."""
         versions = [cell_of(t).version for t in tensors]
-        args, kwargs = self.schema.as_called(tuple([dispatching.proper(v) for v in flat]))
-        out = dispatching.called(self._opoverload, tuple(args), kwargs, *somebody)
+        args, kwargs = self.schema.as_called(tuple([operator_dispatch.proper(v) for v in flat]))
+        out = operator_dispatch.called(self._opoverload, tuple(args), kwargs, *somebody)
         for t, version in zip(tensors, versions):
             if cell_of(t).version == version:
                 bump(t)

@@ -14,9 +14,10 @@ from typing import Any
 
 from .. import errors
 from ..core.op import OpOverload, no_match
-from ..core.overriding import UNASKED, asked
 from ..core.state import fast
+from ..core.subclass_door import UNASKED
 from ..core.surface import Derived
+from ..interp.function_overrides import asked
 from ..memory.storage_calls import found as memory_call
 from ..table.effects import EffectType, register_effect
 from .definition import CustomOpDef, CustomOverload, definitions, known_device

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import errors
 from ..core.handle import Tensor, disabled
-from ..core.overriding import make_subclass, quiet
+from ..interp.function_overrides import make_subclass, quiet
 from ..table.packets import ops
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter",

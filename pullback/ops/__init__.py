@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
 
         return SimpleNamespace(**operators)
     if name == "prim":
-        from ..core.wrapping import prim
+        from ..interp.wrapper_subclass import prim
 
         return prim
     if not name.startswith("__"):

@@ -21,8 +21,8 @@ from ..array.generator import Generator
 from ..array.layout import STRIDED
 from ..array.size import Size
 from ..core.handle import Tensor, make
-from ..core.overriding import plainly
-from ..core.wrapping import make_wrapper_subclass
+from ..core.subclass_door import plainly
+from ..interp.wrapper_subclass import make_wrapper_subclass
 from ..storage import TypedStorage, UntypedStorage, set_attributes
 from ..storage import _storage as storage_of
 from .archive import refused

@@ -28,8 +28,9 @@ from ..array.fake import Fake
 from ..array.generator import Generator
 from ..array.layout import STRIDED
 from ..array.size import Size
-from ..core.dispatching import Bare, Outer
 from ..core.handle import Tensor, make
+from ..core.subclass_door import Bare
+from ..interp.operator_dispatch import Outer
 from ..memory.reading import concrete
 from ..storage import TypedStorage, UntypedStorage, attributes_of
 from .archive import ALIGNMENT, Writer, replacing

@@ -10,9 +10,9 @@ from ..core import surface
 from ..core.handle import Tensor
 from ..core.op import OFTEN, OpOverload, aliases, families, no_match, overload_of, registry
 from ..core.op import _watchers as watchers
-from ..core.overriding import UNASKED, answered, arm, asked, members
 from ..core.stack import bind
 from ..core.state import fast, in_passing
+from ..core.subclass_door import UNASKED, door
 from ..core.tape import place
 from ..errors import ArgumentError, DataDependentError, module_of, user_line
 from .catalog import load, load_all
@@ -91,7 +91,7 @@ class Packet:
             flat = o.bind(args, kwargs)
             if flat is not None:
                 return o, flat
-        if not fast["OVERRIDES"] and members((*args, *kwargs.values())):
+        if not fast["OVERRIDES"] and door.members((*args, *kwargs.values())):
             raise Strangers
         raise no_match(self.name, self._overloads, args, kwargs)
 
@@ -174,7 +174,7 @@ class Packet:
 
     def _general(self, *args, **kwargs):
         if fast["OVERRIDES"]:
-            answer = asked(self._public, *self._as_written(args, kwargs))
+            answer = door.asked(self._public, *self._as_written(args, kwargs))
             if answer is not UNASKED:
                 return answer
         out = kwargs.pop("out", None) if kwargs else None
@@ -182,10 +182,10 @@ class Packet:
         try:
             chosen, flat = self.resolve(args, kwargs)
         except Strangers:
-            given = members((*args, *kwargs.values()))
+            given = door.members((*args, *kwargs.values()))
             if not all(module_of(type(v)).startswith("pullback.") for v in given):
-                arm()  # our own (a symbolic trace's) see to the rest themselves
-            return answered(self._public(), given, args, kwargs)
+                door.arm()  # our own (a symbolic trace's) see to the rest themselves
+            return door.answered(self._public(), given, args, kwargs)
         if requires_grad is not None and "pin_memory" not in chosen.schema.names:
             self._refuse("requires_grad")  # no argument of those that make tensors
         if self._inplace:

@@ -10,29 +10,22 @@ from __future__ import annotations
 from types import FunctionType
 
 from ..core.handle import Tensor
-from ..core.overriding import as_subclass, make_subclass, offer_methods
-from ..core.wrapping import make_wrapper_subclass
+from ..core.subclass_door import offer_methods
 from ..table.catalog import PUBLIC
 from . import absent_methods as left_out
 from . import facts, history, operators, values
 
 # methods that ask nobody: they make tensors, or are what subclasses themselves are made of
 _UNASKING = {
-    "__new__", "__hash__", "__iter__", "__setstate__", "as_subclass", "_make_subclass",
-    "_make_wrapper_subclass", "to_numpy",
+    "__new__", "__hash__", "__iter__", "__setstate__", "to_numpy",
 }  # fmt: skip
 _SHOWN = {"__pow__": "pow", "__ipow__": "pow_"}  # names that PyTorch gives some of them
-_SUBCLASSES = {
-    "as_subclass": as_subclass,
-    "_make_subclass": staticmethod(make_subclass),
-    "_make_wrapper_subclass": staticmethod(make_wrapper_subclass),
-}
 
 
 def attach(cls=Tensor) -> None:
     """Give the handle its methods, those of the table before any of its files is loaded."""
     properties = facts.PROPERTIES | history.PROPERTIES | operators.PROPERTIES
-    methods = facts.METHODS | history.METHODS | left_out.methods() | values.METHODS | _SUBCLASSES
+    methods = facts.METHODS | history.METHODS | left_out.methods() | values.METHODS
     casts = {name: operators.cast_method(to) for name, to in operators.CASTS.items()}
     attached = properties | methods | operators.OPERATORS | casts
     for name, value in attached.items():
@@ -43,7 +36,7 @@ def attach(cls=Tensor) -> None:
     for name, _, _, kinds in PUBLIC:
         for kind in kinds:
             _offer(cls, f"{name}_" if kind == "i" else name, kind == "p")
-    offer_methods([*properties, *(methods.keys() - _UNASKING), *operators.WRITTEN, *casts])
+    offer_methods([*properties, *(methods.keys() - _UNASKING), *operators.WRITTEN, *casts], cls)
 
 
 def attach_entry(op, cls=Tensor) -> None:

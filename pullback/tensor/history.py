@@ -17,8 +17,7 @@ from ..array import dtype as dt
 from ..array.device import Device
 from ..array.size import Size
 from ..core import events, hooks, surface
-from ..core.dispatching import Outer
-from ..core.handle import INFERENCE, Box, Cell, Tensor, cell_of, make, meta_of
+from ..core.handle import INFERENCE, Box, Cell, Tensor, cell_of, is_wrapper_data, make, meta_of
 from ..core.state import fast as space
 from ..core.state import state, tick
 from ..core.tape import Accumulate, Blind, Node, Port, level_own
@@ -53,7 +52,7 @@ def _told_grad_fn(self):
         number = self._edge.number if type(self._edge) is Port else 0
         node.__dict__.setdefault("_spaces", {}).setdefault(
             number, _Space(self.shape, self.dtype, self.device, is_tensor_subclass=(
-                isinstance(self._data, Outer))))
+                is_wrapper_data(self._data))))
     return node
 
 
@@ -223,9 +222,9 @@ def _get_data(self) -> Tensor:
             f"accessing `data` under vmap transform is not allowed ({errors.user_line()})",
             cure="use detach()"))
     own = getattr(data, "interp", None)
-    if isinstance(data, Outer) or own is not None and not _is_dual(own):
+    if is_wrapper_data(data) or own is not None and not _is_dual(own):
         out = ops.detach(self)
-        if isinstance(out._data, Outer) and not state.mode:  # versions of its own
+        if is_wrapper_data(out._data) and not state.mode:  # versions of its own
             out._link, out._cell = None, Cell()
             out._data.cell = out._cell
         elif out._link is not None:
@@ -289,7 +288,7 @@ def _set_data(self, value: Tensor) -> None:
             "assign `.data` outside of the function"))
     if old is not _primal(old) and old.shape == data.shape:  # a dual: its tangent stays
         data = type(old)(old.interp, make(data), old.tangent)
-    if isinstance(data, Outer):
+    if is_wrapper_data(data):
         data = data.taken_by(self)
     self._data = data
     if interp is not None:

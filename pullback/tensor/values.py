@@ -17,11 +17,11 @@ from ..array import dtype as dt
 from ..array.data import make_tensor_data
 from ..array.fake import fake_like
 from ..array.size import Size
-from ..core import dispatching, surface
+from ..core import surface
 from ..core.handle import Box, Tensor, make
-from ..core.overriding import as_subclass, refuse_wrapper
 from ..core.stack import lifted, outlived
 from ..core.state import fast, state
+from ..core.subclass_door import door
 from ..core.tape import Accumulate
 from ..memory.indexing import getitem, setitem
 from ..memory.reading import concrete, shown, up_to_date
@@ -39,7 +39,7 @@ def item(self: Tensor):
         if found is not None:
             return found
     if fast["DISPATCHES"]:
-        found = dispatching.item(self)
+        found = door.item(self)
         if found is not NotImplemented:
             return found
     array = concrete(self, "item()")
@@ -127,7 +127,7 @@ def __dlpack_device__(self):
 
 def __bool__(self) -> bool:
     if fast["DISPATCHES"]:
-        found = dispatching.item(self)
+        found = door.item(self)
         if found is not NotImplemented:
             return bool(found)
     if state.reals and self.numel() == 1:  # a symbolic number, which the data beside decide
@@ -380,10 +380,10 @@ def __new__(cls, *args, **kwargs):
     """`Tensor(data)` or `Tensor(2, 3)`: a float tensor (the old constructor)."""
     array = None
     if len(args) == 1 and isinstance(args[0], Tensor):
-        refuse_wrapper(cls, args[0])
+        door.refuse_wrapper(cls, args[0])
         array = legacy.array_of(None, args, kwargs)
         if array is args[0]._data or np.may_share_memory(array, args[0]._data):  # a view
-            return as_subclass(args[0], cls)
+            return Tensor.as_subclass(args[0], cls)
     array = legacy.array_of(None, args, kwargs) if array is None else array
     return _rebuild(cls, array if state.faking is None else fake_like(array), False, {})
 

@@ -14,14 +14,14 @@ from ..array.dtype import DType as dtype
 from ..array.generator import Generator
 from ..array.size import Size
 from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, no_grad
-from ..core.dispatching import Undispatched as _DisableTorchDispatch
 from ..core.handle import Tensor as TensorBase
 from ..core.handle import disabled as _disabled_torch_dispatch_impl
 from ..core.handle import disabled as _disabled_torch_function_impl
-from ..core.overriding import DisableTorchFunction, DisableTorchFunctionSubclass
-from ..core.overriding import Enabled as _EnableTorchFunction
 from ..core.schema import parse_schema
 from ..core.state import state, uncast
+from ..core.subclass_door import DisableTorchFunction, DisableTorchFunctionSubclass
+from ..core.subclass_door import Enabled as _EnableTorchFunction
+from ..core.subclass_door import Undispatched as _DisableTorchDispatch
 from ..errors import LinAlgError as _LinAlgError
 from ..library.dispatch_keys import DispatchKey, DispatchKeySet
 

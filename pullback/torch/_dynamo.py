@@ -23,9 +23,9 @@ from ..compiler import (
     set_stance,
     substitute_in_graph,
 )
-from ..core.dispatching import piece
 from ..core.handle import Tensor
 from ..cut.settings import dynamo as config
+from ..interp.operator_dispatch import piece
 
 __all__ = [
     "allow_in_graph",

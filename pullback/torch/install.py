@@ -207,6 +207,8 @@ MOVED = {
     "futures": "torch.futures", "jit": "torch.jit", "onnx": "torch.onnx",
     "as_torch": "torch.install", "aot.partition": "cut.partition",
     "autograd.looking": "autograd.running_sweep", "autograd.seen": "autograd.dispatched_sweep",
+    "core.dispatching": "interp.operator_dispatch",
+    "core.overriding": "interp.function_overrides", "core.wrapping": "interp.wrapper_subclass",
     "aot.extraction": "cut.extraction", "aot.export": "capture.export",
     "core.device": "array.device", "core.dtype": "array.dtype", "core.effects": "table.effects",
     "core.fake": "array.fake", "core.generator": "array.generator", "core.layout": "array.layout",

@@ -3,7 +3,7 @@
 A wrapper subclass is made with `Tensor._make_wrapper_subclass` and says in `__torch_dispatch__`
 what an operator does to the tensors inside; `__tensor_flatten__` and `__tensor_unflatten__` take
 it apart and put it together for `compile`.  `testing/two_tensor.py` is a whole one.  How it works
-is in `core/dispatching.py`.
+is in `interp/operator_dispatch.py`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..core import dispatching
-from ..core.dispatching import Undispatched, piece
 from ..core.handle import Tensor, disabled
 from ..core.state import state, tied, tied_block
+from ..core.subclass_door import Undispatched
+from ..interp import operator_dispatch
+from ..interp.operator_dispatch import piece
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass",
            "is_traceable_wrapper_subclass_type", "return_and_correct_aliasing",
@@ -37,12 +38,12 @@ class TorchDispatchMode:
         raise NotImplementedError(f"{type(self).__name__} defines no __torch_dispatch__")
 
     def __enter__(self) -> TorchDispatchMode:
-        dispatching.enter(self)
+        operator_dispatch.enter(self)
         return self
 
     @tied
     def __exit__(self, *exc: Any) -> None:
-        dispatching.leave(self)
+        operator_dispatch.leave(self)
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> TorchDispatchMode:

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 import pullback as torch
-from pullback.core.overriding import Marked
+from pullback.interp.function_overrides import Marked
 from pullback.overrides import (
     BaseTorchFunctionMode,
     DisableTorchFunctionSubclass,

@@ -7,7 +7,7 @@ from enum import IntEnum, auto
 
 from ...array import dtype as dt
 from ...core.handle import Tensor, disabled
-from ...core.overriding import make_subclass
+from ...interp.function_overrides import make_subclass
 from ...table.packets import ops
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]

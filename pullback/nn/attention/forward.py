@@ -11,7 +11,7 @@ import math
 import warnings
 
 from ...core.handle import Tensor
-from ...core.overriding import offer_functions
+from ...core.subclass_door import offer_functions
 from ...table.packets import ops
 
 # ---------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import numpy as np
 
 from ... import errors
 from ...array.size import Symbolic
-from ...core.dispatching import NUMBERED, of_formula
 from ...core.factories import added
 from ...core.formula import Rule
 from ...core.handle import Tensor, make
@@ -19,6 +18,7 @@ from ...core.stack import lifted
 from ...graph.dialect import Dialect
 from ...graph.make_fx import Recorder
 from ...graph.node import Node
+from ...interp.operator_dispatch import NUMBERED, of_formula
 from ...table.packets import ops
 from .formulas import matches, rule
 from .parts import TRACED

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.dispatching import Outer
 from ....core.handle import Tensor
+from ....interp.operator_dispatch import Outer
 from ....memory.reading import concrete
 from ....memory.shared import pass_on, taken, unnamed
 from ....tensor.values import _rebuild

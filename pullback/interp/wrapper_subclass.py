@@ -3,7 +3,7 @@
 A wrapper says by itself what size, strides, device and layout it has.  Where it was made with one
 of the `dispatch_` arguments its class is asked instead, each time, by an operator:
 `aten.sym_size`, `aten.sym_stride`, `prim.device`, ...  Only the properties that programs read ask;
-the tape and the kernels go by what the wrapper was made with.  Read first: `dispatching.py`.
+the tape and the kernels go by what the wrapper was made with.  Read first: `operator_dispatch.py`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from ..array import dtype as dt
 from ..array.dims import wrap_dim
 from ..array.layout import STRIDED
 from ..array.size import Size, Symbolic, whole
-from .dispatching import FACTS, Outer, called
-from .handle import Cell, Tensor, disabled
-from .op import overload
-from .overriding import UNASKED, arm, plainly, tellers
-from .state import state
+from ..core.handle import Cell, Tensor, disabled
+from ..core.op import overload
+from ..core.state import state
+from ..core.subclass_door import UNASKED, plainly
+from .function_overrides import arm, tellers
+from .operator_dispatch import FACTS, Outer, called
 
 _new = object.__new__
 _POLICIES = {None: frozenset(), "strides": frozenset({"strides"}),
@@ -196,3 +197,6 @@ def _tell(kind: str, ask: Callable, t: Tensor, *args, **kwargs):
     else:
         asked = kind in t.__dict__.get("_asks", ()) and not (state.mode or state.undispatched)
     return ask(t, *args, **kwargs) if asked else UNASKED
+
+
+Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)

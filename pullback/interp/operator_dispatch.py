@@ -1,11 +1,11 @@
 """Operators that ask their arguments first: `__torch_dispatch__`, wrapper subclasses and modes.
 
-The protocol of `overriding.py` once more, one layer deeper: what is handed over is an overload of
-the table, below the tape, after composite operators have been taken apart.  A wrapper has no
+The protocol of `function_overrides.py` once more, one layer deeper: what is handed over is an
+overload of the table, below the tape, after composite operators are taken apart.  A wrapper has no
 memory of its own, only facts (`Outer`); its class knows what an operator does to the tensors
 inside.  The tape records the operator on the wrapper, as for any other tensor, and its formulas
 run on wrappers.  `bind` and the surface come here only if there is a class or a mode that takes
-part.  Read next: `wrapping.py`, `stack.py`, `utils/_python_dispatch.py`.
+part.  Read next: `wrapper_subclass.py`, `core/subclass_door.py`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import numpy as np
 from .. import errors
 from ..array import dtype as dt
 from ..array.fake import Fake
-from .events import MET_WRAPPER
-from .handle import Tensor, cell_of, make
-from .op import overload
-from .overriding import _slot, method_of
-from .state import count, fast, off, state, tied
+from ..core import stack, surface
+from ..core.events import MET_WRAPPER
+from ..core.handle import Tensor, cell_of, make
+from ..core.op import overload
+from ..core.stack import tensors_in
+from ..core.state import count, fast, off, state, tied
+from ..core.subclass_door import Bare, door
+from .function_overrides import _slot, method_of
 
 _new = object.__new__
 
@@ -92,50 +95,8 @@ def shared(cls: type, data: Tensor) -> Tensor:
         new._data, new._cell = data._data, cell_of(data)
     new._edge = new._link = new._meta = None
     if state.births:
-        from .stack import note_birth
-
-        note_birth(new)
+        stack.note_birth(new)
     return new
-
-
-class Undispatched:
-    """Operators ask neither subclasses nor modes meanwhile."""
-
-    def __enter__(self):
-        self.before = state.undispatched, state.operator_modes
-        state.undispatched, state.operator_modes = 1, ()
-        return self
-
-    @tied
-    def __exit__(self, *exc):
-        state.undispatched, state.operator_modes = self.before
-
-
-class Bare(Undispatched):
-    """Functions ask no subclasses meanwhile, and operators neither these nor modes."""
-
-    def __enter__(self):
-        self.outer = state.plainly
-        state.plainly = max(self.outer, 1)
-        return super().__enter__()
-
-    @tied
-    def __exit__(self, *exc):
-        state.undispatched, state.operator_modes = self.before
-        state.plainly = self.outer
-
-
-class Unasked:
-    """Functions and operators ask modes, but no subclasses, meanwhile."""
-
-    def __enter__(self):
-        self.before = state.plainly, state.undispatched
-        state.plainly, state.undispatched = max(self.before[0], 1), 1
-        return self
-
-    @tied
-    def __exit__(self, *exc):
-        state.plainly, state.undispatched = self.before
 
 
 # modes
@@ -247,8 +208,6 @@ def _as_compiled(ov, flat: tuple):
 
 def participants(flat: tuple) -> list | None:
     """The tensors to be asked, one of each class; None where a transform comes first."""
-    from .stack import tensors_in
-
     found: list = []
     for t in tensors_in(flat):
         data = _slot.__get__(t) if t.__class__._dispatched else t._data
@@ -346,7 +305,7 @@ def _known(function) -> str:
     return f"torch.ops.{name.rpartition('.')[0]}" if function in FACTS else f"torch._ops.{name}"
 
 
-FACTS: set = set()  # operators that ask a class about its tensors: see wrapping.py
+FACTS: set = set()  # operators that ask a class about its tensors: see wrapper_subclass.py
 
 
 def _fitting(ov, out):
@@ -376,8 +335,6 @@ def proper(value):
 
 def _met(flat: tuple, level: int) -> None:
     """Tell a trace of wrappers from outside: one of a class may be asked for several."""
-    from .stack import tensors_in
-
     for t in tensors_in(flat):
         if (t._edge is not None and t._data.__class__ is Outer
                 and t._data.born is not state.stack[level]):
@@ -389,8 +346,6 @@ def operator(ov, flat: tuple):
     found = somebody(flat)
     if found is None:
         return NotImplemented
-    from . import stack, surface
-
     if state.pulled is not None:
         ov = _as_compiled(ov, flat)
     flat = tuple([proper(v) for v in flat])
@@ -402,7 +357,7 @@ def operator(ov, flat: tuple):
     if level:
         _met(flat, level)
     if "pin_memory" in ov.schema.names and "pin_memory" not in kwargs and state.pulled is None:
-        from .factories import added
+        from ..core.factories import added
 
         extra = added(ov, any(isinstance(v, Tensor) for v in flat))
         kwargs |= {k: v for k, v in extra.items() if k not in kwargs}
@@ -430,8 +385,6 @@ def operator(ov, flat: tuple):
 
 def _apart(out, flat: tuple):
     """Results that are other handles than the arguments: they get a history of their own."""
-    from .stack import tensors_in
-
     own = {id(t) for t in tensors_in(flat)}
 
     def one(t):
@@ -457,8 +410,6 @@ def write(ov, flat: tuple):
     if found is None or not isinstance(x, Tensor):
         return NotImplemented
     from ..memory import views
-    from . import stack, surface
-
     if ov.is_composite:  # by its parts, then a copy
         from ..table.packets import ops
 
@@ -523,8 +474,6 @@ def _reshaped(ov, flat: tuple, x: Tensor) -> None:
 def write_out(ov, flat: tuple, outs: list) -> bool:
     """`op(..., out=)` where somebody is to be asked; composite operators by their parts."""
     from ..table.packets import ops
-    from . import stack, surface
-
     found = somebody((*flat, *outs))
     if found is None:
         return False
@@ -547,3 +496,7 @@ def write_out(ov, flat: tuple, outs: list) -> bool:
             ops.resize_(t, list(r._data.shape))
         ops.copy_(t, r)
     return True
+
+
+door.operator, door.write, door.write_out = operator, write, write_out
+door.item, door.lifted = item, lifted

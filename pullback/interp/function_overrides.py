@@ -5,7 +5,8 @@ functions make anyway (`is it an ndarray?`) sends them to the general way, where
 somebody to give the call to.  Functions that are written in Python (methods and properties that
 are not in the table, `nn.functional`) ask nobody until the first such class, or the first mode,
 comes into being: then `arm` exchanges their code, in place, for code that asks.  Programs without
-subclasses pay nothing.  Read next: `dispatching.py`, the same protocol for operators.
+subclasses pay nothing.  Read next: `operator_dispatch.py`, the same
+protocol for operators; `core/subclass_door.py`, how the core gets here.
 """
 
 from __future__ import annotations
@@ -13,62 +14,28 @@ from __future__ import annotations
 import sys
 import types
 import warnings
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
 from .. import errors
-from .handle import Tensor, disabled
-from .state import count, fast, state, tied
+from ..core.handle import Tensor, disabled
+from ..core.state import count, fast, state
+from ..core.subclass_door import (
+    UNASKED,
+    DisableTorchFunction,
+    NobodyAnswers,
+    door,
+    plainly,
+    waiting,
+)
 
 _slot, _meta_slot = Tensor._data, Tensor._meta
 _ndarray = np.ndarray
-UNASKED = object()  # nobody takes part in the call
 
 
 class Marked(np.ndarray):
     """The memory of a tensor whose class is to be asked before anything is done with it."""
-
-
-class plainly:
-    """Functions ask no subclasses meanwhile, with level 2 no modes either."""
-
-    level = 1
-
-    def __enter__(self):
-        self.before = state.plainly
-        state.plainly = max(self.before, self.level)
-        return self
-
-    @tied
-    def __exit__(self, *exc):
-        state.plainly = self.before
-
-
-class Enabled(plainly):
-    """Functions ask again, inside of blocks in which they do not; `del` ends it, too."""
-
-    def __init__(self):
-        self.before, state.plainly = state.plainly, 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        if self.before is not None:
-            state.plainly, self.before = self.before, None
-
-    __del__ = __exit__
-
-
-class DisableTorchFunctionSubclass(plainly):
-    """A block in which tensors of subclasses are treated as plain tensors by functions."""
-
-
-class DisableTorchFunction(plainly):
-    """The same, and modes are not asked either."""
-
-    level = 2
 
 
 # classes
@@ -179,11 +146,11 @@ def make_subclass(
     """A member of a class on the memory of a tensor, without its history."""
     _refuse_stranger(cls, "_make_subclass")
     refuse_wrapper(cls, data)
-    from .dispatching import shared
+    from .operator_dispatch import shared
 
     new = shared(cls, data)
     if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
-        from .wrapping import asking_for, offer
+        from .wrapper_subclass import asking_for, offer
 
         asks = asking_for(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
         new.__dict__["_asks"] = asks
@@ -194,7 +161,7 @@ def make_subclass(
 
 def refuse_wrapper(cls: type, data: Tensor) -> None:
     """A wrapper has no memory that a tensor of another class could show."""
-    from .dispatching import Outer
+    from .operator_dispatch import Outer
 
     if isinstance(data, Tensor) and _slot.__get__(data).__class__ is Outer:
         raise RuntimeError(
@@ -249,10 +216,6 @@ def asked(public, args: tuple, kwargs: dict):
     return answered(public(), given, args, kwargs)
 
 
-class NobodyAnswers(TypeError):
-    """All who were asked have declined."""
-
-
 def answered(public, given, args: tuple, kwargs: dict):
     """Ask the innermost mode, then the arguments."""
     kinds = tuple([type(v) for v in given])
@@ -304,55 +267,12 @@ def _named(public) -> str:
 # code that asks
 
 
-def _itself(function):
-    return function
-
-
-_waiting: list = []  # functions whose code does not ask yet
-
-
-def offer(*functions) -> None:
-    """Announce Python functions: (gives what users call, function, does it ask modes alone?)."""
-    if fast["OVERRIDES"]:
-        for announced in functions:
-            _exchange(*announced)
-    else:
-        _waiting.extend(functions)
-
-
-def offer_module(name: str) -> None:
-    """Announce the public functions of a module, from its last line."""
-    module = sys.modules[name]
-    names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
-    found = [vars(module).get(n) for n in names]
-    offer_functions(*[f for f in found if type(f) is types.FunctionType
-                      and f.__module__.startswith(name)])
-
-
-def offer_functions(*functions: types.FunctionType, modes_only: bool = False) -> None:
-    """Announce functions of a module."""
-    offer(*[(partial(_itself, f), f, modes_only) for f in functions])
-
-
-def offer_methods(names, cls: type = Tensor) -> None:
-    """Announce methods and properties of the handle that are not operators of the table."""
-    for name in names:
-        value = cls.__dict__[name]
-        if type(value) is property:
-            for part, hook in (("fget", "__get__"), ("fset", "__set__"), ("fdel", "__delete__")):
-                if type(getattr(value, part)) is types.FunctionType:
-                    offer((partial(getattr, value, hook), getattr(value, part)))
-        elif type(value) is types.FunctionType:
-            offer((partial(_itself, value), value))
-
-
 def arm() -> None:
     """From now on functions that are written in Python ask their arguments."""
-    if not fast["OVERRIDES"]:
-        fast["OVERRIDES"] = 1
-        for announced in _waiting:
-            _exchange(*announced)
-        _waiting.clear()
+    fast["OVERRIDES"] = 1
+    for announced in waiting:
+        _exchange(*announced)
+    waiting.clear()
 
 
 class _Entry:
@@ -375,7 +295,8 @@ class _Entry:
         return self.plain(*args, **kwargs) if answer is UNASKED else answer
 
 
-tellers: dict = {}  # functions that tell a fact -> how a class is asked for it (wrapping.py)
+# functions that tell a fact -> how a class is asked for it (`wrapper_subclass.py`)
+tellers: dict = {}
 quiet: set[type] = {Tensor, int, float, bool, str, type(None), slice}  # take no part
 
 
@@ -440,3 +361,9 @@ def _exchange(public, function: types.FunctionType, modes_only: bool = False) ->
         co_consts=consts, co_name=code.co_name,
         co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
     function.__wrapped__, function._asks = plain, True
+
+
+Tensor.as_subclass, Tensor._make_subclass = as_subclass, staticmethod(make_subclass)
+door.class_made, door.inherited, door.arm = begin, default, arm
+door.asked, door.answered, door.members = asked, answered, members
+door.refuse_wrapper = refuse_wrapper
