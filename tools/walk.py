@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+WARM = 20  # calls: more than `core/op.py:OFTEN`, after which a kind of call has a plan
 PACKAGE = Path(__file__).resolve().parent.parent / "pullback"
 
 
@@ -50,7 +51,7 @@ def eager():
     import pullback as torch
 
     x, y = torch.randn(3, requires_grad=True), torch.randn(3)
-    return lambda: torch.softmax(x * y, 0), 3
+    return lambda: torch.softmax(x * y, 0), WARM
 
 
 def backward():
@@ -58,7 +59,7 @@ def backward():
     import pullback as torch
 
     x = torch.randn(3, requires_grad=True)
-    return lambda: torch.autograd.grad((x.sin() * x).sum(), x), 3
+    return lambda: torch.autograd.grad((x.sin() * x).sum(), x), WARM
 
 
 def vmap():

@@ -346,18 +346,21 @@ def interpret(ov, flat: tuple, level: int, space=None):
 
 
 def bind_eager(ov, flat: tuple):
-    """`bind` where no transform is active in any thread: everything is at level 0."""
+    """`bind` where no transform is active in any thread: everything is at level 0.
+
+    The steps of a call: refresh (`gather`), check, promote, kernel and wrap (`evaluate`), record,
+    link.  `eager/steps.py` writes the same ones out for the kinds of calls that come often.
+    """
     raw, tracked, space = gather(ov, flat)
     if space is None and fast["DISPATCHES"]:
         out = door.operator(ov, flat)
         if out is not NotImplemented:
             return out
     out = evaluate(ov, flat, raw, space)
-    if fast["GRADOFF"] and not state.record[0]:
-        if state.inference:
-            surface.mark_inference(out)
-    elif tracked:
+    if tracked and (not fast["GRADOFF"] or state.record[0]):
         tape.record(ov, flat, out, 0)
+    elif fast["GRADOFF"] and state.inference:
+        surface.mark_inference(out)
     if ov.is_view:
         surface.link_views(ov, flat, out, 0)
     return out

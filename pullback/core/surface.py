@@ -2,7 +2,7 @@
 
 An eager write really changes the buffer and moves the version; a write to a boxed tensor rebinds
 the handle. A write through a view is a scatter into its base, and stale views are replayed when
-next used. Read next: `eager/fast.py`.
+next used. Read next: `eager/steps.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The eager fast path: functions that are generated for an operator when it is first called.
+"""Operator calls written out: functions that are generated for an operator when it is used.
 
-They do what `core/stack.py` and `core/tape.py` do in general, for the arguments at hand and without
-a question that has only one answer. Read `fast.py` (pointwise operators) and `plan.py` (all others)
-first; `recorder.py` makes nodes, `raw.py` and `direct.py` gradients on arrays.
+A call is a list of steps, which `bind_eager` (core/stack.py) takes in general.  `steps.py` has the
+statements of each for one kind of call, `unroll.py` makes functions of statements; `plan.py` (by
+the types of all arguments) and `fast.py` (pointwise operators) say for which calls, `pullbacks.py`
+does the same for nodes.
 """

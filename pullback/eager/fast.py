@@ -25,33 +25,19 @@ _VARIABLES = {"a0", "a1", "c", "d", "e0", "e1", "f", "kt", "n", "r", "t"}  # nam
 def eligible(ov: OpOverload) -> list[str] | None:
     """Names of the tensor operands if the operator fits: pointwise, operands first, one output."""
     op, schema = ov.op, ov.schema
-    if (
-        op.kind != "pointwise"
-        or op.promote not in ("default", "float", "bool")
-        or len(schema.returns) != 1
-    ):
+    taken = _VARIABLES | space.keys()
+    if op.kind != "pointwise" or op.promote not in ("default", "float", "bool"):
         return None
-    names = {*schema.names}
-    if ov.dtype_rule is not None or isinstance(op.diff_outputs, str) or names & _VARIABLES or (
-            names & space.keys()):
+    if len(schema.returns) != 1 or ov.dtype_rule is not None or not taken.isdisjoint(schema.names):
         return None
-    tensors = [a.name for a in schema.args if a.is_tensor]
-    if (
-        op.promotes is not None
-        and any(
-            n not in tensors and schema.args[schema.names.index(n)].base != "Scalar"
-            for n in op.promotes
-        )
-        or any(n not in (op.promotes or tensors) for n in tensors)
-    ):
+    specs = [a for a in schema.args if a.is_tensor]
+    tensors = [a.name for a in specs]
+    numbers = {a.name for a in schema.args if a.base == "Scalar"}
+    if isinstance(op.diff_outputs, str) or any(a.is_list or a.optional for a in specs):
         return None
-    if (
-        len(tensors) not in (1, 2)
-        or schema.names[: len(tensors)] != tensors
-        or any(a.is_list or a.optional for a in schema.args if a.is_tensor)
-    ):
+    if op.promotes is not None and not {*tensors} <= {*op.promotes} <= {*tensors} | numbers:
         return None
-    return tensors
+    return tensors if len(tensors) in (1, 2) and schema.names[: len(tensors)] == tensors else None
 
 
 _made: dict[str, list[dict]] = {}  # overload -> constants of the functions generated for it
@@ -189,9 +175,7 @@ def _differs(argument) -> str:
 
 
 def family(packet, slow):
-    """A function for all overloads of a name, chosen by the second operand; None where there is
-    none.
-    """
+    """A function for all overloads of a name by the second operand; None where there is none."""
     made = {}
     for ov in packet.entries():
         tensors = eligible(ov)

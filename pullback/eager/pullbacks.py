@@ -3,9 +3,8 @@
 A formula calls operators and helper functions.  While a sweep records nothing and no transform is
 active, it may as well call their kernels: `grad.bmm(other)` becomes `bmm(np, grad, other)`.  The
 statements of the pullback are the same, methods become functions, and every name in them means an
-array function: a function of NumPy, a kernel of the table, a twin from `TWINS`, or a helper that is
-known to work on arrays as it is.  Formulas with other names keep their handles, and so do all
-others where somebody looks.
+array function: a function of NumPy, a kernel of the table, or a helper that is marked `on_arrays`.
+Formulas with other names keep their handles, and so do all others where somebody looks.
 """
 
 from __future__ import annotations
@@ -14,16 +13,13 @@ import ast
 
 import numpy as np
 
-from ..array.dims import infer_size, wrap_dims
+from ..array.dims import infer_size
 from ..core import tape
-from ..core.expression import BUILTINS, lookup
+from ..core.expression import BUILTINS, helper
 from ..core.op import families, overload_of
 from ..core.parts import DEFAULT
 from .steps import array_function
 from .unroll import indented, unrolled
-
-AS_THEY_ARE = {"scale_by", "inverse_permutation", "layer_norm_grads", "batch_norm_grads",
-               "lstm_cell_grads"}  # fmt: skip
 
 
 class _NotRaw(Exception):
@@ -34,33 +30,8 @@ def _reshape(array, *shape):
     return array.reshape(infer_size(shape if len(shape) != 1 else shape[0], array.size))
 
 
-def _left(grad, mat2, shape, stride):
-    if _column_major(shape, stride):
-        return np.matmul(mat2, grad.T).T
-    return np.matmul(grad, mat2.T)
-
-
-def _right(grad, mat1, shape, stride):
-    if _column_major(shape, stride):
-        return np.matmul(grad.T, mat1).T
-    return np.matmul(mat1.T, grad)
-
-
-def _column_major(shape, stride) -> bool:
-    return stride[0] == 1 and stride[1] == shape[0] and shape[0] > 1 and shape[1] > 1
-
-
-def _spread(grad, shape, dim, keepdim):
-    if not keepdim and len(shape) > grad.ndim:
-        grad = np.expand_dims(grad, wrap_dims(dim, len(shape)))
-    return np.broadcast_to(grad, shape)
-
-
-TWINS = {
+TWINS = {  # of what is no helper function
     "reshape": _reshape,
-    "mm_left_grad": _left,
-    "mm_right_grad": _right,
-    "spread": _spread,
     "is_grad_enabled": lambda: False,
     "conjugate": lambda number: number.conjugate(),
 }
@@ -70,8 +41,9 @@ def _function(name: str):
     """The array function that a name in a formula means."""
     if name in TWINS:
         return TWINS[name]
-    if name in AS_THEY_ARE:
-        return lookup(name)
+    twin = getattr(helper(name), "on_arrays", None)
+    if twin is not None:
+        return twin
     found = [overload_of(op) for op in families.get(name, ())]
     if len(found) != 1 or found[0].is_composite or found[0].is_random or found[0].custom:
         raise _NotRaw(name)

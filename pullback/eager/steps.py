@@ -256,18 +256,13 @@ _SIMPLE = re.compile(r"^xp\.(\w+)\((\w+)(?:, (\w+))?\)$")
 
 
 def array_function(ov, tensors: list[str]) -> str | None:
-    """The array function that the operator is when its other arguments have their defaults, if
-    it is one.
-    """
+    """The array function, if any, that an operator is while other arguments have their defaults."""
     op = ov.op
-    if op.promote == "bool":
-        return None
-    if op.ufunc is not None:
-        return op.ufunc
+    if op.promote == "bool" or op.ufunc is not None:
+        return None if op.promote == "bool" else op.ufunc
     match = _SIMPLE.match(op.run) if isinstance(op.run, str) else None
-    if match is None or len(ov.schema.args) != len(tensors):
-        return None
-    if [m for m in match.groups()[1:] if m] != tensors:
+    if match is None or [m for m in match.groups()[1:] if m] != ov.schema.names or (
+            ov.schema.names != tensors):
         return None
     return match[1] if isinstance(getattr(np, match[1], None), np.ufunc) else None
 

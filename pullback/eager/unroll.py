@@ -14,10 +14,9 @@ import sys
 import numpy as np
 
 from ..array import dtype as dt
-from ..array.evaluate import _HALF, _arrays_only, _finish, in_rows, wrap, wrap_all
-from ..core import stack, surface, tape
+from ..array import evaluate
+from ..core import handle, stack, surface, tape
 from ..core.expression import fact_value
-from ..core.handle import INFERENCE, Link, Tensor, cell_of, make, one_more
 from ..core.state import fast as space
 from ..core.state import sequence, state
 
@@ -51,7 +50,7 @@ def set_constant(constants: dict, name: str, value) -> None:
     space[f"{name}_{constants['number']}"] = value
 
 
-def strides(t: Tensor) -> tuple[int, ...]:
+def strides(t: handle.Tensor) -> tuple[int, ...]:
     """The steps between elements of a tensor."""
     data = t._data
     if type(data) is not np.ndarray:
@@ -63,54 +62,21 @@ def strides(t: Tensor) -> tuple[int, ...]:
 
 
 _COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
+_CALLED = {  # what generated functions call
+    tape: ["Blind", "as_saved", "freed", "keep", "modified", "place", "port", "record", "users"],
+    surface: ["bump", "filled", "link_views", "mark_inference", "refresh"],
+    handle: ["INFERENCE", "Link", "Tensor", "cell_of", "make", "one_more"],
+    evaluate: ["in_rows", "wrap", "wrap_all"],
+    np: ["asarray", "copyto", "ndarray"],
+}
+space.update({name: getattr(module, name) for module, names in _CALLED.items() for name in names})
 space.update(
-    F32=np.dtype(np.float32),
-    F64=np.dtype(np.float64),
-    I64=np.dtype(np.int64),
-    BOOL=np.dtype(np.bool_),
-    REAL={np.dtype(c) for c in "fdlihbB?"},
+    F32=np.dtype(np.float32), F64=np.dtype(np.float64), I64=np.dtype(np.int64),
+    BOOL=np.dtype(np.bool_), INTS={int}, REAL={np.dtype(c) for c in "fdlihbB?"},
+    HALF=evaluate._HALF, COMPLEX=_COMPLEX, ODD={*evaluate._HALF, *_COMPLEX},
     FLOATING={d.np for d in dt.ALL if d.category >= 2},
-    HALF=_HALF,
-    COMPLEX=_COMPLEX,
-    ODD={*_HALF, *_COMPLEX},
-    INTS={int},
-    INFERENCE=INFERENCE,
-    Blind=tape.Blind,
-    Link=Link,
-    Tensor=Tensor,
-    arrays_only=_arrays_only,
-    as_saved=tape.as_saved,
-    asarray=np.asarray,
-    bump=surface.bump,
-    cell_of=cell_of,
-    copyto=np.copyto,
-    dtype_of=dt.of,
-    fact_value=fact_value,
-    failure=stack.failure,
-    filled=surface.filled,
-    finish=_finish,
-    freed=tape.freed,
-    getframe=sys._getframe,
-    in_rows=in_rows,
-    keep=tape.keep,
-    math=math,
-    link_views=surface.link_views,
-    make=make,
-    mark_inference=surface.mark_inference,
-    modified=tape.modified,
-    ndarray=np.ndarray,
-    new=object.__new__,
-    np=np,
-    one_more=one_more,
-    place=tape.place,
-    port=tape.port,
-    record=tape.record,
-    refresh=surface.refresh,
-    refuse=tape.refuse_unlisted,
-    sequence=sequence,
-    state=state,
+    arrays_only=evaluate._arrays_only, dtype_of=dt.of, fact_value=fact_value,
+    failure=stack.failure, finish=evaluate._finish, getframe=sys._getframe, math=math,
+    new=object.__new__, np=np, refuse=tape.refuse_unlisted, sequence=sequence, state=state,
     strides=strides,
-    users=tape.users,
-    wrap=wrap,
-    wrap_all=wrap_all,
-)
+)  # fmt: skip

@@ -9,6 +9,7 @@ Read `ops/batchnorm.py` and `ops/groupnorm.py` next.
 from __future__ import annotations
 
 from ..array.dims import numel
+from . import on_arrays
 from .norm import trailing_dims
 from .reduce import single
 
@@ -163,6 +164,7 @@ def statistics_in_use(running_mean, running_var, save_mean, save_invstd, train, 
     return per_channel(running_mean, ndim), per_channel((running_var + eps).rsqrt(), ndim)
 
 
+@on_arrays()
 def batch_norm_grads(grads, input, weight, running_mean, running_var, save_mean, save_invstd,
                      train, eps, mask, native):
     """Gradients of input, weight and bias; `native` is the fused backward operator."""

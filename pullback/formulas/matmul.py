@@ -7,7 +7,10 @@ Read `ops/matmul.py` next, where these are used.
 
 from __future__ import annotations
 
+from . import on_arrays
 
+
+@on_arrays()
 def scale_by(grad, factor):
     """`grad` times the conjugate of the Python number `factor`; a factor of 1 costs nothing."""
     if isinstance(factor, complex):
@@ -25,6 +28,13 @@ def is_column_major(shape, stride) -> bool:
     return stride[0] == 1 and stride[1] == shape[0] and shape[0] > 1 and shape[1] > 1
 
 
+def _left_of_arrays(grad, mat2, shape, stride):
+    if is_column_major(shape, stride):
+        return (mat2 @ grad.T).T
+    return grad @ mat2.T
+
+
+@on_arrays(_left_of_arrays)
 def mm_left_grad(grad, mat2, shape, stride):
     """Gradient of the left matrix of a product, stored in the order of that matrix.
 
@@ -35,6 +45,13 @@ def mm_left_grad(grad, mat2, shape, stride):
     return grad.mm(mat2.t())
 
 
+def _right_of_arrays(grad, mat1, shape, stride):
+    if is_column_major(shape, stride):
+        return (grad.T @ mat1).T
+    return mat1.T @ grad
+
+
+@on_arrays(_right_of_arrays)
 def mm_right_grad(grad, mat1, shape, stride):
     """Gradient of the right matrix of a product, stored in the order of that matrix.
 

@@ -7,6 +7,7 @@ operators, so that the formulas have derivatives of any order.  Read `ops/norm.p
 from __future__ import annotations
 
 from ..array.dims import numel
+from . import on_arrays
 
 
 def softmax_output_grad(grad, grad_output, output, dim):
@@ -83,6 +84,7 @@ def _over_rows(value, lead):
     return value.sum(lead) if lead else value
 
 
+@on_arrays()
 def layer_norm_grads(grads, input, normalized_shape, mean, rstd, weight, bias, mask, native):
     """Gradients of input, weight and bias; `native` is the fused backward operator."""
     grad, grad_mean, grad_rstd = grads

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..array.dims import wrap_dim, wrap_dims
 from ..table.packets import ops
+from . import on_arrays
 
 
 def restore(reduced, ndim, dim, keepdim):
@@ -24,6 +27,13 @@ def restore(reduced, ndim, dim, keepdim):
     return reduced
 
 
+def _spread_array(grad, shape, dim, keepdim):
+    if not keepdim and len(shape) > grad.ndim:
+        grad = np.expand_dims(grad, wrap_dims(dim, len(shape)))
+    return np.broadcast_to(grad, shape)
+
+
+@on_arrays(_spread_array)
 def spread(grad, shape, dim, keepdim):
     """Pullback of a sum: every summand receives the gradient of its sum."""
     return restore(grad, len(shape), dim, keepdim).expand(shape)

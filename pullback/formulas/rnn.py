@@ -8,6 +8,7 @@ Read `ops/rnn_cells.py` next.
 from __future__ import annotations
 
 from ..table.packets import ops
+from . import on_arrays
 
 
 def _add(a, b):
@@ -51,6 +52,7 @@ def lstm_cell_pull(grads, cx, cy, workspace):
     return gates, None if for_cell is None else for_cell * keep
 
 
+@on_arrays()
 def lstm_cell_grads(grads, cx, cy, workspace, recording, native):
     """Gradients of all arguments; the fused kernel where no second derivative is wanted."""
     if all(g is None for g in grads):

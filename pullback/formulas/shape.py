@@ -9,8 +9,10 @@ from __future__ import annotations
 from ..array import dtype as dt
 from ..array.dims import may_overlap, numel, wrap_dim
 from ..table.packets import ops
+from . import on_arrays
 
 
+@on_arrays()
 def inverse_permutation(dims) -> tuple[int, ...]:
     """The permutation that undoes `permute(dims)`."""
     order = [0] * len(dims)
