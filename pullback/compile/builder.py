@@ -95,6 +95,10 @@ class Builder:
         self.checks.append((kind, what))
         return len(self.checks)
 
+    def dtype_of(self, example: object) -> str:
+        """Letter for the dtype of a node's example value, or of an array."""
+        return code_of(getattr(example.dtype, "np", example.dtype))
+
     def mark(self) -> tuple[int, ...]:
         """Where the builder stands, for `rewind`."""
         return len(self.values), len(self.calls), len(self.checks), len(self.known)

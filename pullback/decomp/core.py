@@ -23,7 +23,7 @@ REASONS = {
     "window": "a walk over windows, of its own for each place",
     "function": "a function of mathematics with a kernel of its own, one element at a time",
     "bits": "the bits of numbers",
-    "kernel": "a recursion over the data, or one library call",
+    "kernel": "a loop of its own, a recursion over the data, or one library call",
     "create": "a tensor made from sizes alone",
     "effect": "something that is done beside the result: printed, or refused",
 }
