@@ -503,6 +503,7 @@ def gradients_that_are_there(compiled):
     return [*rows, f(x)]
 
 
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing when gradients are computed")
 @pytest.mark.parametrize("run", PROGRAMS, ids=lambda run: run.__name__)
 def test_as_without_compile(run):
     with warnings.catch_warnings():

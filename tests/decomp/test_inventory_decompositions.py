@@ -18,7 +18,8 @@ from pullback.core.surface import InplaceOverload, OutOverload
 from pullback.decomp.core import APART, CORE, KEPT, REASONS
 
 ROWS = list(
-    csv.DictReader((Path(__file__).parents[1] / "data/decompositions.tsv").open(), delimiter="\t")
+    csv.DictReader((Path(__file__).parents[1] / "data/decompositions.tsv").read_text().splitlines(),
+                   delimiter="\t")
 )
 FAMILIES = {  # of operators that do not apply to dense tensors on this machine
     "vendor": "it calls the library of one vendor",

@@ -338,6 +338,7 @@ def test_safe_globals():
         serialization.add_safe_globals(["os.system"])
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated:UserWarning")
 @pytest.mark.parametrize("zipped", [True, False])
 def test_storages(zipped, tmp_path):
     x, y = pullback.arange(4.0), pullback.ones(3, dtype=pullback.int16)
