@@ -5,9 +5,9 @@ whose bases differ, some with a base and some without. Eager code takes them, so
 """
 
 import pytest
-from oracle import check
 
 import pullback as pb
+from tests.helpers.oracle import check
 
 
 def not_views():

@@ -6,11 +6,11 @@ form of the graph or the text of an error, is asserted beside it.
 """
 
 import pytest
-from oracle import check
-from test_semantics import inner, leaf, plain, related, values
 
 import pullback as pb
 from pullback import aot, errors
+from tests.helpers.oracle import check
+from tests.helpers.oracle_inputs import inner, leaf, plain, related, values
 
 CASES = {}
 

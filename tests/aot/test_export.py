@@ -4,13 +4,13 @@ import json
 from contextlib import ExitStack
 from pathlib import Path
 
-import export_programs
 import pytest
 
 import pullback as torch
 from pullback import control, errors, nn
 from pullback.capture import descriptors, export, lookup
 from pullback.cut.partition import default_partition
+from tests.helpers import export_programs
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/exports.json").read_text())
 

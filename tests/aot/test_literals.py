@@ -8,11 +8,11 @@ import json
 from pathlib import Path
 
 import pytest
-from literal_programs import programs
-from literals import prints
 
 import pullback as pb
 from pullback.aot import aot_function, make_boxed_compiler
+from tests.helpers.aot_prints import prints
+from tests.helpers.aot_programs import programs
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/literals.json").read_text())
 

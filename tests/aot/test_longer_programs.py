@@ -1,10 +1,10 @@
 """Longer random programs, strides included, and what they have found."""
 
 import pytest
-from oracle import check
-from programs import make_program
 
 import pullback as pb
+from tests.helpers.oracle import check
+from tests.helpers.random_programs import make_program
 
 WAYS = [lambda f: f, lambda f: pb.compile(f, backend="numpy"),
         lambda f: pb.aot.aot_function(f, pb.aot.nop)]

@@ -10,7 +10,6 @@ import warnings
 
 import numpy as np
 import pytest
-from test_layers import CASES, run
 
 import pullback as pb
 from pullback import aot, errors
@@ -19,6 +18,7 @@ from pullback.core.state import fast, state
 from pullback.fx.make_fx import make_fx
 from pullback.utils import checkpoint as checkpointing
 from pullback.utils.checkpoint import checkpoint
+from tests.nn.test_layers import CASES, run
 
 
 def compiled(module):

@@ -4,10 +4,10 @@ import functools
 
 import numpy as np
 import pytest
-from ordinary_programs import PROGRAMS
 
 import pullback as torch
 from pullback.pytree import tree_flatten
+from tests.helpers.ordinary_programs import PROGRAMS
 
 pytestmark = pytest.mark.filterwarnings("ignore::pullback.compile.errors.CompileWarning")
 

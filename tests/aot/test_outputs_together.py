@@ -2,11 +2,11 @@
 without a history, views that were left behind by a write.
 """
 
-import oracle
 import pytest
 
 import pullback as pb
 from pullback import no_grad
+from tests.helpers import oracle
 
 
 def start():

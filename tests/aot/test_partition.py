@@ -4,8 +4,6 @@ import enum
 
 import numpy as np
 import pytest
-from fake_joint import Joint, cos_chain, run_both, saved_names
-from fake_ops import Example
 
 from pullback.cut.partition import (
     PartitionError,
@@ -13,6 +11,8 @@ from pullback.cut.partition import (
     min_cut_rematerialization_partition,
 )
 from pullback.fx import GraphModule
+from tests.helpers.fake_joint import Joint, cos_chain, run_both, saved_names
+from tests.helpers.fake_ops import Example
 
 PARTITIONERS = [default_partition, min_cut_rematerialization_partition]
 

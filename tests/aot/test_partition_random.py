@@ -7,13 +7,13 @@ import time
 
 import numpy as np
 import pytest
-from fake_joint import Joint, cos_chain, run_both, saved_names
-from fake_ops import Example, aten
 
 from pullback.cut.min_cut import solve
 from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 from pullback.cut.recompute import recompute_problem
 from pullback.cut.split import JointGraph
+from tests.helpers.fake_joint import Joint, cos_chain, run_both, saved_names
+from tests.helpers.fake_ops import Example, aten
 
 PARTITIONERS = [default_partition, min_cut_rematerialization_partition]
 

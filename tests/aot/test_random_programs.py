@@ -1,8 +1,9 @@
 """Random programs of views, writes and aliases: eager against compiled, step by step."""
 
 import pytest
-from oracle import check
-from programs import make_program
+
+from tests.helpers.oracle import check
+from tests.helpers.random_programs import make_program
 
 
 @pytest.mark.parametrize("seed", range(0, 100, 4))

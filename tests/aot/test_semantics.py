@@ -4,52 +4,12 @@
 results that require grad, `leaf` are leaves, `plain` neither.
 """
 
-import math
-
 import pytest
-from oracle import check
 
 import pullback as pb
 from pullback import errors
-
-
-def values(*shape):
-    return (pb.arange(float(math.prod(shape))).double() / 7 + 0.3).reshape(*shape).clone()
-
-
-def leaf(*shapes):
-    def start():
-        made = [values(*s).requires_grad_() for s in shapes]
-        return made, made
-
-    return start
-
-
-def inner(*shapes):
-    def start():
-        leaves = leaf(*shapes)()[0]
-        return leaves, [t * 1 for t in leaves]
-
-    return start
-
-
-def plain(*shapes):
-    return lambda: ([], [values(*s) for s in shapes])
-
-
-def related(*views, shape=(4, 3), tracked=True):
-    """Inputs that are views of one tensor."""
-
-    def start():
-        source = values(*shape)
-        if not tracked:
-            return [], [v(source) for v in views]
-        source.requires_grad_()
-        base = source * 1
-        return [source], [v(base) for v in views]
-
-    return start
-
+from tests.helpers.oracle import check
+from tests.helpers.oracle_inputs import inner, leaf, plain, related, values
 
 CASES = {}
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import size_programs
 
 import pullback as torch
+from tests.helpers import size_programs
 
 PROGRAMS = size_programs.using(torch)
 SIZES = 5, 8, 1, 0, 6, 2, 300

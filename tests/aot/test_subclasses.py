@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-from literals import prints
-from wrapper_programs import programs
 
 import pullback as torch
 from pullback import pytree
@@ -22,6 +20,8 @@ from pullback.aot import (
 from pullback.nn.utils.unwrapping import unwrap_tensor_subclass_parameters
 from pullback.testing.two_tensor import TwoTensor, TwoTensorMode
 from pullback.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+from tests.helpers.aot_prints import prints
+from tests.helpers.wrapper_programs import programs
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/wrappers.json").read_text())
 PROGRAMS = programs(torch, TwoTensor)

@@ -1,8 +1,9 @@
 """Programs with inputs of many kinds (`text_programs.py`): all that users see is as in eager."""
 
 import pytest
-from oracle import check
-from text_programs import make_text_program
+
+from tests.helpers.oracle import check
+from tests.helpers.text_programs import make_text_program
 
 
 def run(numbers, way: str) -> None:

@@ -3,10 +3,10 @@
 Captured functions against eager, in all that a user can see.
 """
 
-import oracle
 import pytest
 
 import pullback as pb
+from tests.helpers import oracle
 
 
 def narrow_by_data(x, y):

@@ -1,10 +1,10 @@
 """Random programs with more views, hooks, modes, modules and sizes; what they have found."""
 
 import pytest
-from oracle import check
-from wide_programs import SIZES, make_program
 
 import pullback as pb
+from tests.helpers.oracle import check
+from tests.helpers.wide_programs import SIZES, make_program
 
 WAYS = [lambda f: f, lambda f: pb.compile(f, backend="numpy"),
         lambda f: pb.aot.aot_function(f, pb.aot.nop),

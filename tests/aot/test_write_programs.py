@@ -4,8 +4,9 @@ A slice of what `python tests/aot/write_ways.py 0 5000` looks at.
 """
 
 import pytest
-from write_programs import VIEWS, WRITES, make
-from write_ways import TRANSFORMS, check
+
+from tests.helpers.write_programs import VIEWS, WRITES, make
+from tests.helpers.write_ways import TRANSFORMS, check
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -5,10 +5,6 @@ Literal graphs are PyTorch 2.13's. What a user sees of the program is compared b
 
 import numpy as np
 import pytest
-import test_behaviours
-import test_semantics
-from oracle import check
-from programs import make_program
 
 import pullback as pb
 from pullback import aot
@@ -17,6 +13,9 @@ from pullback.core.handle import Tensor
 from pullback.core.op import overload_of, registry
 from pullback.core.stack import bind
 from pullback.testing import samples
+from tests.aot import test_behaviours, test_semantics
+from tests.helpers.oracle import check
+from tests.helpers.random_programs import make_program
 
 CASES = {**test_semantics.CASES, **test_behaviours.CASES}
 

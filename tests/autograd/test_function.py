@@ -5,7 +5,15 @@ import weakref
 
 import numpy as np
 import pytest
-from own_functions import (
+
+import pullback as torch
+from pullback import func
+from pullback.autograd import Function
+from pullback.autograd.function import (
+    FunctionCtx,
+    InplaceFunction,
+)
+from tests.helpers.custom_functions import (
     BATCHED,
     DERIVATIVES,
     POINTS,
@@ -16,14 +24,6 @@ from own_functions import (
     grad,
     leaf,
     plain,
-)
-
-import pullback as torch
-from pullback import func
-from pullback.autograd import Function
-from pullback.autograd.function import (
-    FunctionCtx,
-    InplaceFunction,
 )
 
 

@@ -3,12 +3,21 @@
 import weakref
 
 import pytest
-from own_functions import DERIVATIVES, POINTS, Cube, Square, close, grad, leaf, plain
 
 import pullback as torch
 from pullback import func
 from pullback.autograd import Function
 from pullback.autograd.function import NestedIOFunction, once_differentiable
+from tests.helpers.custom_functions import (
+    DERIVATIVES,
+    POINTS,
+    Cube,
+    Square,
+    close,
+    grad,
+    leaf,
+    plain,
+)
 
 
 def returning(*grads):

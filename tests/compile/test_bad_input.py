@@ -4,11 +4,11 @@ next call works.  `test_wrong_arguments.py` asks every entry of the table.
 
 import numpy as np
 import pytest
-from checks import run_both
 
 import pullback as pb
 import pullback.nn.functional as F
 from pullback import errors
+from tests.helpers.compiled_checks import run_both
 
 X = np.arange(12.0, dtype=np.float32).reshape(3, 4) / 7
 

@@ -107,9 +107,8 @@ def test_flags_never_relax_the_maths():
 
 
 def test_without_compiler_numpy_runs(folder, monkeypatch):
-    from checks import run_both
-
     from pullback.compile import backend
+    from tests.helpers.compiled_checks import run_both
 
     monkeypatch.setenv("PULLBACK_CC", "/nowhere/cc")
     monkeypatch.setattr(backend, "_warned", False)
@@ -121,9 +120,8 @@ def test_without_compiler_numpy_runs(folder, monkeypatch):
 
 
 def test_broken_entries_are_made_again(folder):
-    from standin import trace
-
     from pullback.compile.backend import compile_graph
+    from tests.helpers.compiler_graphs import trace
 
     x = np.ones((3, 4), np.float32)
     gm = trace(lambda a: a.exp() * 3, x)
@@ -141,8 +139,8 @@ def test_warm_start_is_quick(folder, tmp_path):
     script = tmp_path / "warm.py"
     script.write_text(
         "import sys, time\n"
-        f"sys.path[:0] = {[os.path.dirname(__file__), *sys.path]!r}\n"
-        "import numpy as np\nfrom standin import trace\n"
+        f"sys.path[:0] = {sys.path!r}\n"
+        "import numpy as np\nfrom tests.helpers.compiler_graphs import trace\n"
         "from pullback.compile.backend import compile_graph\n"
         "x = np.ones((3, 4), np.float32)\n"
         "gm = trace(lambda a: (a.exp() * 3).sum(), x)\n"

@@ -4,14 +4,14 @@ import os
 import subprocess
 import sys
 
-import corpus
 import pytest
 
 from pullback.compile import toolchain, unit
+from tests.helpers import generated_corpus as corpus
 from tests.helpers import texts
 
 RECORDED = texts.read(corpus.RECORD)
-HINT = "\nthe generated C changed; if that is meant, run: python tests/compile/corpus.py"
+HINT = "\nthe generated C changed; if that is meant, run: python -m tests.helpers.generated_corpus"
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +29,8 @@ def test_recorded(name):
 def test_another_process_generates_the_same():
     """Neither hash seeds nor addresses nor what was compiled before show in the text."""
     code = (
-        f"import sys; sys.path.insert(0, {os.path.dirname(corpus.__file__)!r})\n"
-        "import corpus\nprint(corpus.text('mlp', 32), corpus.text('attention', 32))"
+        "from tests.helpers import generated_corpus as corpus\n"
+        "print(corpus.text('mlp', 32), corpus.text('attention', 32))"
     )
     found = {
         subprocess.run(

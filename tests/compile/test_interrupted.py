@@ -4,10 +4,10 @@ import io
 
 import numpy as np
 import pytest
-from interrupts import condition, run, same_again  # noqa: F401
 
 import pullback as torch
 from pullback.utils.data import DataLoader
+from tests.helpers.interrupts import condition, run, same_again  # noqa: F401
 
 
 def points(total: int, count: int) -> range:

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from checks import same
 
 import pullback as pb
 import pullback.nn.functional as F
+from tests.helpers.compiled_checks import same
 
 rng = np.random.default_rng(0)
 

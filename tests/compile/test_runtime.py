@@ -6,10 +6,10 @@ import threading
 
 import numpy as np
 import pytest
-from checks import run_both, same
 
 import pullback.nn.functional as F
 from pullback.compile import native
+from tests.helpers.compiled_checks import run_both, same
 
 rng = np.random.default_rng(0)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from checks import graphs_made
 
 import pullback as pb
+from tests.helpers.compiled_checks import graphs_made
 
 F = pb.nn.functional
 

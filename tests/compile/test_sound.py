@@ -4,13 +4,13 @@ the graph runs on NumPy instead, with a warning.
 
 import numpy as np
 import pytest
-from checks import run_both
 
 import pullback as torch
 import pullback.nn.functional as F
 from pullback.compile import emit_loops, inplace, memory, schedule, sound
 from pullback.compile.errors import CodeNotSound, CompileWarning
 from pullback.compile.memory import Buffer, Memory
+from tests.helpers.compiled_checks import run_both
 
 g = np.random.default_rng(4)
 

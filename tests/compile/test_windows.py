@@ -6,10 +6,10 @@ import random
 
 import numpy as np
 import pytest
-from checks import graphs_made
 
 import pullback as pb
 from pullback.compile import native
+from tests.helpers.compiled_checks import graphs_made
 
 F = pb.nn.functional
 

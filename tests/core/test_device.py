@@ -4,9 +4,6 @@ Every sample of the table runs on a stand-in device whose arrays refuse NumPy
 (`second_device.py`), forward and backward, and must give what the CPU gives.
 """
 
-import importlib.util
-import pathlib
-import sys
 
 import numpy as np
 import pytest
@@ -20,12 +17,8 @@ from pullback.core.handle import make
 from pullback.core.op import overload_of, registry
 from pullback.core.stack import bind
 from pullback.testing import samples
+from tests.helpers import second_device as second
 
-_spec = importlib.util.spec_from_file_location(
-    "second_device", pathlib.Path(__file__).with_name("second_device.py")
-)
-second = sys.modules.setdefault("second_device", importlib.util.module_from_spec(_spec))
-_spec.loader.exec_module(second)
 NAME = second.install()
 GPU = Device(NAME)
 

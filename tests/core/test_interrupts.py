@@ -12,7 +12,6 @@ import pathlib
 import types
 
 import pytest
-from interrupts import PACKAGE, condition, run, same_again, traced  # noqa: F401
 
 import pullback as torch
 from pullback import func
@@ -27,6 +26,7 @@ from pullback.utils._python_dispatch import (
     _pop_mode_temporarily,
     no_dispatch,
 )
+from tests.helpers.interrupts import PACKAGE, condition, run, same_again, traced  # noqa: F401
 
 POINTS = int(os.environ.get("PULLBACK_INTERRUPTS", "20"))  # at least, of a program; more if short
 

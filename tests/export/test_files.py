@@ -11,7 +11,6 @@ import zlib
 from dataclasses import dataclass
 
 import pytest
-from test_program import Function, arguments, leaves, net
 
 import pullback as torch
 from pullback import control, errors, nn, safetensors
@@ -24,6 +23,7 @@ from pullback.export.parse import parse
 from pullback.export.text import program_text
 from pullback.testing import samples
 from pullback.utils import _pytree as pytree
+from tests.helpers.export_modules import Function, arguments, leaves, net
 
 
 def written(program) -> bytes:

@@ -13,32 +13,7 @@ from pullback.export import (
     OutputKind,
     export,
 )
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv, self.bn = nn.Conv2d(1, 3, 1), nn.BatchNorm2d(3)
-        self.shift = torch.tensor([1.0, 2.0, 3.0])
-        self.register_buffer("scale", torch.full((3,), 2.0), persistent=False)
-
-    def forward(self, x, extra, *, k=None):
-        x = self.bn(self.conv(x))
-        with torch.no_grad():
-            y = x * 2
-        y.add_(1)
-        return {
-            "a": torch.relu(x) + extra["q"], "b": (y, k, None),
-            "c": x.mean() + self.shift * self.scale}
-
-
-def net():
-    torch.manual_seed(0)
-    return Net()
-
-
-def arguments():
-    return (torch.randn(1, 1, 3, 3), {"q": torch.ones(3)}), {"k": 2.0}
+from tests.helpers.export_modules import Function, arguments, leaves, net
 
 
 @pytest.fixture
@@ -83,10 +58,6 @@ def test_state(program):
     assert [n for n, _ in program.named_parameters()] == list(program.graph_signature.parameters)
     assert len(list(program.buffers())) == 4
     assert program.module_call_graph[0].signature.forward_arg_names == ["x", "extra", "k"]
-
-
-def leaves(out):
-    return out["a"], out["b"][0], out["c"]
 
 
 def test_runs_and_trains_as_the_module():
@@ -183,15 +154,6 @@ def test_arguments_by_name_and_position(program):
     expected = module(x, extra, k=2.0)["a"]
     assert torch.equal(module(x, extra, 2.0)["a"], expected)
     assert torch.equal(module(x, k=2.0, extra=extra)["a"], expected)
-
-
-class Function(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def test_written_arguments():

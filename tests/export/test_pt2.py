@@ -7,11 +7,11 @@ import zipfile
 
 import numpy as np
 import pytest
-from pt2_programs import DATA, inputs, modules
 
 import pullback as torch
 from pullback import errors
 from pullback.utils import _pytree as pytree
+from tests.helpers.pt2_programs import DATA, inputs, modules
 
 NAMES = ["branches", "buffers", "conv", "halves", "loops", "narrow", "sizes", "tied", "trees"]
 EXPECTED = np.load(DATA / "expected.npz")

@@ -4,11 +4,11 @@ import copy
 import random
 
 import pytest
-from test_sizes import again
 
 import pullback as torch
 from pullback import errors, nn
 from pullback.export import Dim, export
+from tests.helpers.export_modules import again
 
 F = nn.functional
 

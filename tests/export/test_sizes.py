@@ -1,24 +1,16 @@
 """Programs for sizes that vary: one graph, bounds that are checked, the same after loading."""
 
-import io
-
 import pytest
-from test_program import Function
 
 import pullback as torch
 from pullback import errors, nn
 from pullback.capture.export import aot_export_module
-from pullback.export import Dim, SymIntArgument, archive, dims, export, load, save
+from pullback.export import Dim, SymIntArgument, archive, dims, export
 from pullback.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes
 from pullback.export.text import program_text
 from pullback.pytree import tree_leaves
 from pullback.safetensors import save as weights_of
-
-
-def again(program):
-    file = io.BytesIO()
-    save(program, file)
-    return load(io.BytesIO(file.getvalue()))
+from tests.helpers.export_modules import Function, again
 
 
 class Joined(nn.Module):

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzzer import natively, textbook
-from fuzzer.compare import difference, observe
-from fuzzer.generate import generate
-from fuzzer.judge import Judge, again, case_of
-from fuzzer.modes import MODES
-from fuzzer.program import Input, Program, Step, read
-from fuzzer.shrink import shrunk
 
 import pullback as pb
 from pullback import errors
+from tests.fuzz.fuzzer import natively, textbook
+from tests.fuzz.fuzzer.compare import difference, observe
+from tests.fuzz.fuzzer.generate import generate
+from tests.fuzz.fuzzer.judge import Judge, again, case_of
+from tests.fuzz.fuzzer.modes import MODES
+from tests.fuzz.fuzzer.program import Input, Program, Step, read
+from tests.fuzz.fuzzer.shrink import shrunk
 
 FOUND = sorted(Path(__file__).parent.joinpath("found").glob("*.py"))
 

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-import symbolic_programs
-from captured_programs import programs
 
 import pullback
 from pullback.fx import symbolic_trace
 from pullback.fx.make_fx import make_fx
+from tests.helpers import symbolic_programs
+from tests.helpers.captured_programs import programs
 
 SYMBOLIC = json.loads((Path(__file__).parents[1] / "data/symbolic_traces.json").read_text())
 RECORDED = json.loads((Path(__file__).parents[1] / "data/captures.json").read_text())

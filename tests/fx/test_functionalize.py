@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from functionalized_programs import programs
-from programs import make_program
 
 import pullback as torch
 from pullback import func
@@ -13,6 +11,8 @@ from pullback.func import functionalize
 from pullback.fx.fake_mode import FakeTensorMode
 from pullback.fx.make_fx import make_fx
 from pullback.pytree import tree_leaves
+from tests.helpers.functionalized_programs import programs
+from tests.helpers.random_programs import make_program
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/functionalized.json").read_text())
 WAYS = ("mutations", "mutations_and_views")

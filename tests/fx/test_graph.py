@@ -7,9 +7,9 @@ import pickle
 import time
 
 import pytest
-from fake_ops import Example, aten
 
 from pullback.fx import Graph, GraphError, LintError, has_side_effect, map_aggregate, map_arg
+from tests.helpers.fake_ops import Example, aten
 
 
 def chain(length=3):

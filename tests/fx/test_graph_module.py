@@ -10,7 +10,6 @@ import weakref
 
 import numpy as np
 import pytest
-from fake_ops import aten, constant, device
 
 from pullback.fx import (
     Graph,
@@ -21,6 +20,7 @@ from pullback.fx import (
     Transformer,
 )
 from pullback.fx.graph_module import GraphModule
+from tests.helpers.fake_ops import aten, constant, device
 
 
 class Root:

@@ -5,7 +5,6 @@ import operator
 
 import numpy as np
 import pytest
-from fake_ops import Example, aten, constant
 
 from pullback.fx import Graph, GraphError, GraphModule
 from pullback.fx.passes import (
@@ -14,6 +13,7 @@ from pullback.fx.passes import (
     fold_constants,
     remove_noops,
 )
+from tests.helpers.fake_ops import Example, aten, constant
 
 
 def names(graph):

@@ -5,10 +5,7 @@
 
 from pathlib import Path
 
-import literal_families
-import printed_programs
 import pytest
-from printed import of_entry, of_family, of_program
 
 import pullback
 from pullback.aot import aot_function, make_boxed_compiler
@@ -16,11 +13,12 @@ from pullback.array import dtype as dt
 from pullback.core.op import registry
 from pullback.fx.make_fx import make_fx
 from pullback.testing import samples
-from tests.helpers import texts
+from tests.helpers import aot_families, printed_programs, texts
+from tests.helpers.printed_graphs import of_entry, of_family, of_program
 
 RECORDED = {topic: texts.read(Path(__file__).parents[1] / f"data/printed/{topic}.txt")
             for topic in ("families", "programs", "entries")}
-FAMILIES = literal_families.programs(pullback)
+FAMILIES = aot_families.programs(pullback)
 PROGRAMS = printed_programs.programs(pullback)
 FILES: dict[str, list[str]] = {}
 for _name in RECORDED["entries"]:

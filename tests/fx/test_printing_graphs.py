@@ -6,15 +6,14 @@ import operator
 import types
 from pathlib import Path
 
-import fake_ops
 import numpy as np
-import printed_cases
 import pytest
-from fake_ops import Example, aten, constant
 
 from pullback.fx import Graph, GraphModule
+from tests.helpers import fake_ops, printed_cases
+from tests.helpers.fake_ops import Example, aten, constant
 
-EXPECTED = json.loads(Path(__file__).with_name("expected_prints.json").read_text())
+EXPECTED = json.loads((Path(__file__).parents[1] / "data/expected_prints.json").read_text())
 _constants = ("float16", "float32", "float64", "int64", "bool", "strided", "contiguous_format")
 T = types.SimpleNamespace(
     aten=aten,

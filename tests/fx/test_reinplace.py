@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from reinplaced_programs import DATA, programs
 
 import pullback as torch
 from pullback.func import functionalize
 from pullback.fx.make_fx import make_fx
 from pullback.fx.passes.reinplace import reinplace
 from pullback.pytree import tree_leaves
+from tests.helpers.reinplaced_programs import DATA, programs
 
 EXPECTED = json.loads(DATA.read_text())
 PROGRAMS = programs(torch)

@@ -1,4 +1,4 @@
-"""Traced, rewritten and split graphs print as PyTorch's do; see `traced.py`."""
+"""Traced, rewritten and split graphs print as PyTorch's do; see `tests/helpers/traced.py`."""
 
 import json
 import os
@@ -21,7 +21,8 @@ def found():
 
     def of(topic):
         if topic not in known:
-            command = [sys.executable, "-m", "pullback", "run", str(HERE / f"{topic}_programs.py")]
+            program = HERE.parent / "helpers" / f"{topic}_programs.py"
+            command = [sys.executable, "-m", "pullback", "run", str(program)]
             done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parents[1],
                                   env={**os.environ, "PYTHONPATH": str(HERE.parents[1])})
             assert done.returncode == 0, done.stderr

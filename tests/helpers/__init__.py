@@ -1,4 +1,15 @@
-"""What tests share: programs, comparisons, and the scripts that record what PyTorch gives.
+"""What tests share: programs, ways to compare, and scripts that record what PyTorch gives.
 
-`texts.py` keeps recorded graphs and generated C as text.
+- `texts.py`: recorded graphs and generated C, kept as text.
+- `oracle.py` with `oracle_inputs.py`: everything that can be seen of an eager and a compiled call;
+  `write_ways.py` does it for programs that write.
+- `*_programs.py`, `aot_families.py`, `printed_cases.py`: programs, most of them for PyTorch and for
+  this package alike; `random_programs.py` and `wide_programs.py` make them up from a seed.
+- `record_*.py`: `python -m tests.helpers.record_printed`, say, writes anew with PyTorch what is in
+  `tests/data`; so do `pt2_programs.py`, `lr_schedules.py`, `optimizer_trajectories.py`,
+  `module_structure.py` and `reinplaced_programs.py`; `generated_corpus.py` needs no PyTorch.
+- `second_device.py`: a device that is not there, for tests of devices; `fake_ops.py` and
+  `fake_joint.py`: operators and joint graphs for tests of graphs alone; `compiler_graphs.py` and
+  `compiled_checks.py`: graphs and comparisons for the compiler; `interrupts.py`: interrupts
+  between any two instructions.
 """

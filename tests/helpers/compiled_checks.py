@@ -8,10 +8,10 @@ at these sizes.
 from contextlib import contextmanager
 
 import numpy as np
-from standin import trace, with_grad
 
 import pullback as pb
 from pullback.compile.backend import CompiledGraph, compile_graph
+from tests.helpers.compiler_graphs import trace, with_grad
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 import operator
 
 import numpy as np
-from fake_ops import Example, aten
 
 from pullback.fx import Graph, GraphModule
+from tests.helpers.fake_ops import Example, aten
 
 
 class Joint:

@@ -1,20 +1,16 @@
 """A fixed corpus of graphs; the C that each becomes is recorded in `tests/data/generated.txt`.
 
-python tests/compile/corpus.py          writes the file anew, after a change that is meant
+python -m tests.helpers.generated_corpus          writes the file anew, after a change that is meant
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from standin import trace, with_grad
-
 import pullback as pb
 import pullback.nn.functional as F
 from tests.helpers import texts
+from tests.helpers.compiler_graphs import trace, with_grad
 
 RECORD = Path(__file__).parents[1] / "data" / "generated.txt"
 WIDTHS = (16, 32, 64)  # bytes of a vector register: the text depends on nothing else of the machine

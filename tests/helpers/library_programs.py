@@ -4,7 +4,8 @@
 import torch
 import torch.nn.functional as F
 from torch.fx import symbolic_trace
-from traced import PROGRAMS, main
+
+from tests.helpers.traced import PROGRAMS, main
 
 CALLS = """
 F.relu(x)

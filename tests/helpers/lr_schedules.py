@@ -1,6 +1,6 @@
 """Learning rate schedules, and the rates that PyTorch 2.13 gives for them.
 
-`python tests/optim/schedules.py` records them anew with an installed PyTorch.
+`python -m tests.helpers.lr_schedules` records them anew with an installed PyTorch.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Programs about the structure of modules; each writes down what a user sees.
 
 `test_structure.py` runs them with this package and compares with `tests/data/structure.json`, which
-`python tests/nn/structure.py` records with PyTorch.
+`python -m tests.helpers.module_structure` records with PyTorch.
 """
 
 import builtins

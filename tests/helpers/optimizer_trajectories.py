@@ -1,6 +1,6 @@
 """Steps of every optimizer with many options, and the numbers that PyTorch 2.13 gives for them.
 
-`python tests/optim/trajectories.py` records them anew with an installed PyTorch.
+`python -m tests.helpers.optimizer_trajectories` records them anew with an installed PyTorch.
 """
 
 import itertools

@@ -7,7 +7,7 @@ import contextlib
 import io
 import warnings
 
-from literals import prints
+from tests.helpers.aot_prints import prints
 
 MODES = ("real", "fake", "symbolic", "pre")
 

@@ -1,6 +1,6 @@
 """Modules whose exported programs PyTorch has written to `tests/data/pt2`.
 
-`python tests/export/pt2_programs.py` with PyTorch writes the files, and what the programs gave.
+`python -m tests.helpers.pt2_programs` with PyTorch writes the files, and what the programs gave.
 """
 
 import importlib

@@ -1,12 +1,13 @@
-"""Write `tests/data/literals.json` with PyTorch: `python tests/aot/record_literals.py`."""
+"""Write `tests/data/literals.json` with PyTorch: `python -m tests.helpers.record_aot`."""
 
 import json
 from pathlib import Path
 
 import torch
 from functorch.compile import aot_function, make_boxed_compiler
-from literal_programs import programs
-from literals import prints
+
+from tests.helpers.aot_prints import prints
+from tests.helpers.aot_programs import programs
 
 if __name__ == "__main__":
     found = {

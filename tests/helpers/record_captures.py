@@ -1,13 +1,13 @@
-"""Write `tests/data/captures.json` with PyTorch: `python tests/fx/record_captures.py`."""
+"""Write `tests/data/captures.json` with PyTorch: `python -m tests.helpers.record_captures`."""
 
 import json
 from pathlib import Path
 
-import functionalized_programs
-import symbolic_programs
 import torch
-from captured_programs import programs
 from torch.fx.experimental.proxy_tensor import make_fx
+
+from tests.helpers import functionalized_programs, symbolic_programs
+from tests.helpers.captured_programs import programs
 
 if __name__ == "__main__":
     found = {

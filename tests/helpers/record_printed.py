@@ -1,4 +1,4 @@
-"""Write `tests/data/printed/*.txt` with PyTorch: `python tests/fx/record_printed.py`.
+"""Write `tests/data/printed/*.txt` with PyTorch: `python -m tests.helpers.record_printed`.
 
 Only what prints equal is written; the rest is counted.  With names of entries, families or programs
 as arguments nothing is written and their differences are shown.
@@ -8,24 +8,19 @@ import difflib
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "aot"), str(HERE.parents[1])]
+import numpy as np
+import torch
+from functorch.compile import aot_function, make_boxed_compiler
+from torch.fx.experimental.proxy_tensor import make_fx
 
-import literal_families  # noqa: E402
-import numpy as np  # noqa: E402
-import printed_programs  # noqa: E402
-import torch  # noqa: E402
-from functorch.compile import aot_function, make_boxed_compiler  # noqa: E402
-from printed import MODES, of_entry, of_family, of_program  # noqa: E402
-from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
-
-import pullback  # noqa: E402
-import pullback.aot  # noqa: E402
-from pullback.array import dtype as dt  # noqa: E402
-from pullback.core.op import registry  # noqa: E402
-from pullback.fx.make_fx import make_fx as our_make_fx  # noqa: E402
-from pullback.testing import samples  # noqa: E402
-from tests.helpers import texts  # noqa: E402
+import pullback
+import pullback.aot
+from pullback.array import dtype as dt
+from pullback.core.op import registry
+from pullback.fx.make_fx import make_fx as our_make_fx
+from pullback.testing import samples
+from tests.helpers import aot_families, printed_programs, texts
+from tests.helpers.printed_graphs import MODES, of_entry, of_family, of_program
 
 OURS = pullback.aot.aot_function, pullback.aot.make_boxed_compiler
 
@@ -43,8 +38,8 @@ def converted(value):
 
 
 def families(names):
-    ours = literal_families.programs(pullback)
-    for name, program in literal_families.programs(torch).items():
+    ours = aot_families.programs(pullback)
+    for name, program in aot_families.programs(torch).items():
         if not names or name in names:
             yield (name, of_family(torch, aot_function, make_boxed_compiler, *program),
                    of_family(pullback, *OURS, *ours[name]))
@@ -94,4 +89,4 @@ if __name__ == "__main__":
         print(f"{key}: {same} of {of} equal")
     if not chosen:
         for topic, kept in found.items():
-            texts.write(HERE.parent / f"data/printed/{topic}.txt", kept)
+            texts.write(Path(__file__).parents[1] / f"data/printed/{topic}.txt", kept)

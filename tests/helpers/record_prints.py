@@ -1,16 +1,17 @@
-"""Writes `expected_prints.json`: what PyTorch prints for the graphs of `printed_cases.py`.
+"""Writes `tests/data/expected_prints.json`: how PyTorch prints the graphs of `printed_cases.py`.
 
-Not a test: run by hand with PyTorch installed, when a case is added.
+`python -m tests.helpers.record_prints` with PyTorch, when a case is added.
 """
 
 import json
 import types
 from pathlib import Path
 
-import printed_cases
 import torch
 from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, GraphModule
+
+from tests.helpers import printed_cases
 
 mode = FakeTensorMode()
 
@@ -69,6 +70,6 @@ def record_names():
 
 prints = {name: record(case) for name, case in printed_cases.CASES.items()}
 prints["(names)"] = record_names()
-path = Path(__file__).with_name("expected_prints.json")
+path = Path(__file__).parents[1] / "data/expected_prints.json"
 path.write_text(json.dumps(prints, indent=1) + "\n")
 print(f"{path}: {len(prints)} cases")

@@ -1,13 +1,14 @@
-"""Write `tests/data/wrappers.json` with PyTorch: `python tests/aot/record_wrappers.py`."""
+"""Write `tests/data/wrappers.json` with PyTorch: `python -m tests.helpers.record_wrappers`."""
 
 import json
 from pathlib import Path
 
 import torch
 from functorch.compile import aot_function, make_boxed_compiler
-from literals import prints
 from torch.testing._internal.two_tensor import TwoTensor
-from wrapper_programs import programs
+
+from tests.helpers.aot_prints import prints
+from tests.helpers.wrapper_programs import programs
 
 # PyTorch expects plain gradients for wrappers that were written, and refuses those that come
 REFUSED = ("written_and_alias",)

@@ -1,6 +1,6 @@
 """Programs for `reinplace`, and what PyTorch 2.13 makes of them.
 
-`python tests/fx/reinplaced_programs.py`, with PyTorch at hand, writes tests/data/reinplaced.json.
+`python -m tests.helpers.reinplaced_programs` with PyTorch writes `tests/data/reinplaced.json`.
 """
 
 import json

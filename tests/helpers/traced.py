@@ -1,7 +1,8 @@
 """Runs the programs of `tracing_programs.py`, `running_programs.py`, `rewriting_programs.py` and
 `library_programs.py`: each prints, an exception is written down by the names of its types.
 
-`python FILE` with PyTorch gives what `tests/data/traced` keeps, `python -m pullback run` ours.
+`PYTHONPATH=. python FILE` with PyTorch gives what `tests/data/traced` keeps,
+`python -m pullback run` ours.
 """
 
 import contextlib

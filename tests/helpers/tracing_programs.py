@@ -15,7 +15,7 @@ from torch.fx import PH, Graph, GraphModule, Interpreter, Proxy, Tracer, Transfo
 from torch.fx import replace_pattern, symbolic_trace, wrap
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.subgraph_rewriter import replace_pattern_with_filters
-from traced import main, prog
+from tests.helpers.traced import main, prog
 
 
 def a_lifted_leaf(a, b):

@@ -1,5 +1,5 @@
-"""Random programs that reach further than `programs.py`: more kinds of views and writes, hooks,
-grad modes, autocast, a module with a buffer and a parameter, arguments of several sizes.
+"""Random programs that reach further than `random_programs.py`: more kinds of views and writes,
+hooks, grad modes, autocast, a module with a buffer and a parameter, arguments of several sizes.
 
 As there, steps that eager refuses are left out, so that all programs run.  `start(size)` makes
 leaves and arguments, and gives the module a new buffer.
@@ -7,10 +7,9 @@ leaves and arguments, and gives the module a new buffer.
 
 import random
 
-import programs
-from programs import MATHS, MORE_MATHS, PAIRS, VIEWS, WRITES
-
 import pullback as pb
+from tests.helpers import random_programs as programs
+from tests.helpers.random_programs import MATHS, MORE_MATHS, PAIRS, VIEWS, WRITES
 
 SIZES = ((2, 3), (3, 4))  # (rows, columns) of all arguments
 

@@ -2,20 +2,20 @@
 
 `check(program, way)` raises AssertionError where a way gives other values, gradients, layouts,
 versions or aliases than eager.  Ways that are none of `TRANSFORMS` are those of `oracle.py`.
-`python write_ways.py FIRST LAST [WAY ...]` looks for failures, and prints them shrunk.
+`python -m tests.helpers.write_ways FIRST LAST [WAY ...]` looks for failures and shrinks them.
 """
 
 import sys
 import warnings
 
 import numpy as np
-import oracle
-from write_programs import Program, Start, make, shrunk
 
 import pullback as pb
 from pullback import errors, func
 from pullback.decomp import decomposition_table
 from pullback.fx.make_fx import make_fx
+from tests.helpers import oracle
+from tests.helpers.write_programs import Program, Start, make, shrunk
 
 
 def _close(found, wanted, where: str) -> None:

@@ -1,7 +1,7 @@
 """The structure of modules as PyTorch has it: names, states, hooks, conversions, printing."""
 
 import copy
-import importlib.util
+import importlib
 import json
 import pickle
 from pathlib import Path
@@ -11,11 +11,8 @@ import pytest
 
 import pullback as pb
 from pullback import nn
+from tests.helpers import module_structure as structure
 
-_path = Path(__file__).with_name("structure.py")
-_spec = importlib.util.spec_from_file_location("structure", _path)
-structure = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(structure)
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "structure.json").read_text())
 
 

@@ -5,8 +5,6 @@ backend formulas of its own; the others use those of `Default`.
 """
 
 import csv
-import importlib.util
-import sys
 import warnings
 from pathlib import Path
 
@@ -20,14 +18,8 @@ from pullback.core.handle import make
 from pullback.core.op import Composite, Op, View, families, overload, registry
 from pullback.core.schema import Schema
 from pullback.ops.view_writes import derive_copies
+from tests.helpers import second_device as second
 
-HERE = Path(__file__).parent
-_spec = importlib.util.spec_from_file_location(
-    "second_device", HERE.parent / "core" / "second_device.py"
-)
-second = sys.modules.get("second_device") or importlib.util.module_from_spec(_spec)
-if sys.modules.setdefault("second_device", second) is second and not hasattr(second, "xp"):
-    _spec.loader.exec_module(second)
 NAME = second.install()
 
 CLASSIC = """
@@ -119,7 +111,7 @@ def backward(function, device: str | None = None):
 
 
 def test_they_are_those_of_pytorch():
-    with open(HERE.parent / "data" / "derivatives.tsv", encoding="utf-8") as file:
+    with open(Path(__file__).parents[1] / "data" / "derivatives.tsv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     wanted = [r for r in rows if r["family"] == "test-only"]
     assert len(wanted) == 4

@@ -6,11 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
-import schedules
-from schedules import CLOSED, SCHEDULES, advance, build, closed, keys, rates, run
 
 import pullback as pb
 from pullback.optim import lr_scheduler
+from tests.helpers import lr_schedules as schedules
+from tests.helpers.lr_schedules import CLOSED, SCHEDULES, advance, build, closed, keys, rates, run
 
 RECORDED = json.loads(schedules.DATA.read_text())
 close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-15)

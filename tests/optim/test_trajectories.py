@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-import trajectories
-from trajectories import CASES, key, layout, summary, train
 
 import pullback as pb
 from pullback.optim import formula, update
+from tests.helpers import optimizer_trajectories as trajectories
+from tests.helpers.optimizer_trajectories import CASES, key, layout, summary, train
 
 RECORDED = json.loads(trajectories.DATA.read_text())
 ALL = [(name, given) for name, cases in CASES.items() for given in cases]

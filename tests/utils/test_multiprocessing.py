@@ -16,7 +16,7 @@ from pullback import errors, nn
 from pullback import multiprocessing as mp
 from pullback.memory import storages as memory
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).parents[1] / "helpers"
 FORK = multiprocessing.get_context("fork")
 
 
