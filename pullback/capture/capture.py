@@ -9,24 +9,20 @@ in autograd and may be written.  Read next: `joint.py`, the result; `cut/partiti
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from weakref import WeakSet
 
 import numpy as np
 
 from .. import errors
 from ..array import reals
-from ..array.fake import Fake, contiguous_strides
+from ..array.fake import Fake
 from ..array.generator import Generator, default_generator
-from ..array.layout import strides_order
-from ..array.size import from_data
-from ..autograd.gradients import grad as engine_grad
 from ..core import events, tape
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
 from ..core.hooks import RemovableHandle
 from ..core.op import overload
-from ..core.state import intact, state, tied, turn, uncast
-from ..core.tape import Accumulate
+from ..core.state import intact, state, tied, turn
 from ..cut.settings import config
 from ..cut.split import collector_paused
 from ..graph.dialect import TABLE, standard
@@ -37,18 +33,18 @@ from ..interp.trace import Trace
 from ..memory.views import _recording, found_anew, link_detached, refresh
 from ..python_state.module_tensors import Holding
 from ..python_state.own_arrays import unseen
-from ..python_state.side_effects import flattened
 from ..pytree import tree_flatten, tree_unflatten
-from .accumulation import Collected
 from .custom_functions import Grafts
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
-from .forward_again import forward_of, note_whole
-from .hooks import Hooking, check_handles, left, tables_of
-from .joint import Adopted, Gradient, Identity, Joint, Mutation, Read, Reviewed, Sizes, input_edge
+from .effects.gradients import Gradient
+from .finish import Ending
+from .forward_again import note_whole
+from .hooks import Hooking, tables_of
+from .joint import Adopted, Joint, Read, Reviewed, Sizes, input_edge
 from .memory import Placing
-from .results import Output, Results, assigned, has_history, hooked, retains, root_of, used_up
+from .results import retains
 from .shared_inputs import Member
-from .subclasses import Wrapped, is_wrapper, spread
+from .subclasses import Wrapped
 
 
 class Postponed(Exception):
@@ -549,7 +545,7 @@ def capture(
                 level.overheard()
             handles += [a.handle for a in level.adopted]
             boxes += [(a.box, a.start, a.first) for a in level.adopted]
-            joint = _finish(level, recorder, handles, boxes, out, held)
+            joint = Ending(level, recorder, handles, boxes, out, held).program()
         holding.before.refuse(len(held))  # what its backward has done
     joint.module.diary = level.diary and level.diary.closed()
     joint.unique = None if len(unique) == len(tensors) else unique
@@ -558,221 +554,3 @@ def capture(
     holding.looked_up(joint)
     joint.members = {n for n, i in enumerate(unique) if id(tensors[i]) in (shared or {})}
     return joint
-
-
-def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
-    """Outputs, mutations and gradients of a function that has just been run; `held` is what it
-    left in modules."""
-    leaves, out_spec = flattened(out)
-    leaves += [leaf for _, values in held for leaf in values]
-    if any(map(is_wrapper, leaves)):
-        raise Wrapped
-    lazy = next((v for v in leaves if isinstance(v, Iterator)), None)
-    if lazy is not None:
-        raise errors.DataDependentError(errors.text(
-            f"a captured function returned a {type(lazy).__name__}, which would run when the "
-            f"capture is over ({errors.user_line()})", cure="return a list: list(...)"))
-    joint = Joint(None, [], [], out_spec, [], 0, [], [], held=[slot for slot, _ in held])
-    # where gradients of each input arrive; its handle may have been overwritten since
-    starts = [_start(e) for _, e, _ in boxes]
-    results = Results(level, handles, [o for o in leaves if isinstance(o, Tensor)])
-    taken_from: list[tuple] = []
-    for i, (t, (box, start, _)) in enumerate(zip(handles, boxes)):
-        if results.by_handle[id(t)] != i:  # the root of a group is an argument, too
-            continue
-        if t._link is not None and not (  # PyTorch does not look at inputs that nobody used
-                level.literal and box is None and not t._link.apart and id(t) not in level.views):
-            with _recording(level.level, False):
-                refresh(t)
-        size = level.sizes.get(id(t))
-        if size is not None:
-            if id(t) in level.sets or size < t.numel() * t._data.dtype.itemsize:
-                count = 0 if id(t) in level.sets or t._cell is None else t._cell.version
-                joint.shrunk.append((i, size, count))
-                if id(t) not in level.sets:
-                    continue
-            else:
-                joint.grown.append((i, size))
-        taken = level.sets.get(id(t))
-        if id(t) in level.enlarged:
-            joint.enlarged.append(i)
-        if taken is not None:
-            old = taken[1]
-            if level.literal and t._edge is not None and t._edge is not start:
-                raise AssertionError(errors.text(
-                    f"input {i} took other memory by set_(), but the input has other mutations "
-                    "that we cannot keep inside of the graph: it was written while autograd "
-                    "recorded", cure="write it under no_grad(), or before set_()"))
-            if root_of(t) is not old:
-                taken_from.append((i, t._link))
-            if old._data is not box and size is None:
-                joint.mutated.append(Mutation(i, len(results.nodes), False, old._cell.version))
-                results.add(make(old._data))
-            continue
-        if start is None and isinstance(t._edge, Accumulate) and t._edge.leaf() is t:
-            joint.began.append(i)
-            starts[i] = t._edge
-        view = level.views.get(id(t))
-        if view is not None:
-            joint.reviewed.append((i, view.steps))
-            box = view.box if box is not None else None
-            if view.base is not t and box is not None:  # compare what has the memory
-                box = t._data if view.base._data is box else view.base
-        if start is not None and t._edge is None and (view is not None or t._link is None):
-            joint.ended.append(i)
-        tracked = t._edge is not start and not isinstance(t._edge, Accumulate) and (
-            i not in joint.ended)
-        link = t._link
-        if view is not None and id(view.base) in level.stand_ins:
-            link = view.base._link  # it was turned in place, and is a view of what it was
-        apart = box is None and link is not None and link.apart
-        if apart and link.writes:
-            joint.bumped.append((i, link.writes))
-        if box is None and not (tracked and apart):
-            if tracked and hooked(t):
-                joint.owned.append((i, results.add(t)))
-            continue  # what it holds follows from another input
-        if t._data is not box:
-            if view is not None:
-                tracked = t._edge is not None and t._edge is not start
-            moved = id(t) in level.moved
-            count = 0 if apart else 1 - moved if t._cell is None else t._cell.version
-            if count:  # changes of shape are counted when they are made again
-                count -= results.turns(t)
-            joint.mutated.append(
-                Mutation(i, len(results.nodes), tracked, count, moved,
-                         level.silent.get(t._cell, 0)))
-            results.add(t if tracked else make(t._data))
-        elif t._cell is not None and t._cell.version > results.turns(t):
-            joint.bumped.append((i, t._cell.version - results.turns(t)))  # by views of it
-        if t._data is box and view is not None and hooked(t):
-            joint.owned.append((i, results.add(t)))
-    if level.literal and not any(has_history(t) for t in (*results.values, *results.outputs)):
-        results.give_views()
-    joint.outputs = [results.place(o) if isinstance(o, Tensor) else
-                     results.number(o) if from_data((o,), marked=False) else o for o in leaves]
-    for i, link in taken_from:
-        of = results.place(link.base)
-        joint.sets.append((i, Output("view", 0, of, link.chain, apart=True), link.writes))
-    if level.literal:
-        joint.leaves = [level.node(o) if isinstance(o, Tensor) else o for o in leaves]
-        joint.ends = [level.node(t) for t in handles]
-    joint.assigned = assigned(level, results.nodes, results.values)
-    joint.forward_count = len(results.nodes)
-    joint.streams = [(g, g.get_state()) for g in level.streams]
-    joint.beginning = [
-        i for i, t in enumerate(handles) if level.first.get(id(t)) in level.beginning]
-    joint.reads, joint.guards, joint.numbers = level.reads, level.guards, level.numbers
-    inputs = {id(a.handle) for a in level.adopted}
-    joint.gradients = [g for g in level.gradients.values() if g.concerns(inputs)]
-    joint.blurred, joint.writes = level.blurred, level.writes
-    joint.hooked = left(level, results.by_handle)
-    joint.heard = level.heard(results.by_handle)
-    level.deafen()
-    joint.handles = [k for k, o in enumerate(leaves) if isinstance(o, RemovableHandle)]
-    if not level.literal:
-        check_handles(level)
-    kept = {id(a.handle) for a in level.adopted if a.retains}
-    joint.retained = [i for i, t in enumerate(handles) if retains(t) and id(t) not in kept]
-    varying = [(k, v) for k, v in enumerate(results.values) if has_history(v)]
-    joint.swept = [k for k, v in varying if used_up(v)]
-    varying = [(k, v) for k, v in varying if k not in joint.swept]
-    if level.literal:
-        varying = _in_order(varying, joint)
-    last = {s: i for i, s in enumerate(starts) if s is not None}  # roots come after arguments
-    chosen = [(i, starts[i]) for i in sorted(last.values())]
-    if joint.swept:
-        joint.grad_of = [i for i, _ in chosen]
-    chosen += [(~o.index, results.values[o.index]._edge) for o in results.placed.values()
-               if o.leaf and o.kind == "graph"]
-    if varying and chosen:
-        tangents = [
-            level.wrap(t, recorder.tangent(n + 1, t))
-            for n, t in enumerate([make(_dense(fake_of(v)._data)) for _, v in varying])
-        ]
-        joint.tangent_of = [k for k, _ in varying]
-        sources = [make(boxes[i][2] if i >= 0 else results.values[~i]._data, s) for i, s in chosen]
-        before = [t._data for t in handles], [t._data for t in tangents]
-        level.joined = level.late = True
-        level.inputs = handles
-        with contextlib.ExitStack() as modes:
-            _autocast(modes)
-            collected = modes.enter_context(Collected(level, handles))
-            grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
-            grads = collected.added_to(grads, [i for i, _ in chosen])
-        results.nodes += spread(level, joint, chosen, grads)
-        joint.differentiable = True
-        _written_late(level, joint, results.nodes, zip(handles, before[0]),
-                      zip(tangents, before[1]))
-    else:
-        for node in recorder.graph.nodes:
-            node.meta.pop("cut", None)
-    if recorder.sizes is not None:
-        joint.shapes = [o._data.shape if isinstance(o, Tensor) else () for o in leaves]
-        joint.leaves = recorder.sizes.of_forward(joint.leaves)
-    if level.decisions is not None:
-        joint.decisions, joint.answers = level.decisions.module(), level.decisions.answers()
-    grads = {id(g.before): g for g in level.gradients.values() if g.before is not None}
-    # those that only the backward met, too
-    joint.adopted = [grads.get(id(a.handle), a.handle) for a in level.adopted]
-    joint.module = recorder.module(tuple(results.nodes), "joint")
-    if joint.differentiable:
-        joint.grafted = level.grafts.module(joint.module)
-        joint.grafts_refused, joint.ruled = level.grafts.refused, level.grafts.ruled
-        if joint.grafted is None and not joint.sets:  # there memory has another's history
-            joint.again = forward_of(joint.module, joint.forward_count, level.wholes)
-    return joint
-
-
-def _written_late(level, joint: Joint, nodes: list, inputs, tangents) -> None:
-    """What the backward wrote (a custom function's, for instance): outputs after the gradients."""
-    written = [(i, t) for i, (t, old) in enumerate(inputs) if t._data is not old]
-    written += [(~i, t) for i, (t, old) in enumerate(tangents) if t._data is not old]
-    for number, t in written:
-        if t._link is None:
-            joint.late.append((number, len(nodes) - joint.forward_count))
-            nodes.append(level.node(t))
-
-
-def _autocast(modes: contextlib.ExitStack) -> None:
-    """The autocast of a backward: that of its forward, unless settings say otherwise."""
-    wanted = config.backward_pass_autocast
-    if wanted == "off":
-        modes.enter_context(uncast())
-    elif wanted != "same_as_forward":
-        from ..amp import autocast
-
-        for options in wanted:
-            modes.enter_context(autocast(**options))
-
-
-def _dense(data: Fake) -> Fake:
-    """The layout that the gradient of an output is assumed to have: its own, without gaps."""
-    if not all(type(s) is int for s in data.strides):
-        return data  # symbolic sizes are not to be compared
-    order = strides_order(data.shape, data.strides)
-    if not config.guess_tangent_strides_as_outputs and order not in ((0, 2, 3, 1), (0, 2, 3, 4, 1)):
-        order = None
-    if order is None:
-        return Fake(data.shape, data.dtype, None, data.device_name)
-    lying = contiguous_strides(tuple([data.shape[d] for d in order]), data.dtype.itemsize)
-    strides = tuple([lying[order.index(d)] for d in range(len(order))])
-    return Fake(data.shape, data.dtype, strides, data.device_name)
-
-
-def _in_order(varying: list[tuple], joint: Joint) -> list[tuple]:
-    """Outputs with a history as PyTorch counts them: inputs that were written, then the user's,
-    each time that one is returned, then what views of intermediates are made of.
-    """
-    values = dict(varying)
-    order = [m.output for m in joint.mutated]
-    order += [o.index for o in joint.outputs if type(o) is Output and o.kind == "graph"]
-    order += [k for k in values if k not in order]
-    return [(k, values[k]) for k in order if k in values]
-
-
-def _start(edge):
-    """Where the gradient of an input arrives; None if it is sent on to that of another input."""
-    if isinstance(edge, Identity):
-        return edge.edges[0]
-    return edge if isinstance(edge, Accumulate) else None

@@ -29,6 +29,7 @@ from ..python_state.module_tensors import Holding
 from ..python_state.reachable import PLAIN
 from ..python_state.side_effects import Before
 from ..pytree import tree_flatten
+from .effects.generators import SetGenerator
 
 if TYPE_CHECKING:
     from .compiled import Compiled
@@ -146,7 +147,7 @@ class Case:
         self.given = list({id(t): t for t in (*tensors, *self.inputs)
                            if id(t._data) not in numbers}.values())
         generators = [default_generator, *[v for v in flat if isinstance(v, Generator)],
-                      *[g for g, _ in program.joint.streams]]
+                      *[e.generator for e in program.joint.of(SetGenerator)]]
         self.memory = Memory([*self.given, *held, *[t for _, t in holding.named]],
                              holding.before, list(dict.fromkeys(generators)))
         self.arrays = [t._data.copy() for t in self.inputs]
@@ -284,7 +285,7 @@ def _wrong(mine: np.ndarray, theirs: np.ndarray, shaken: np.ndarray | None) -> t
 
 def check(compiled: Compiled, program: Program, flat: list, tensors: list, args, kwargs) -> None:
     """Compare a program with its function on the arguments of a call."""
-    program.seen += 1
+    program.compared += 1
     case = Case(compiled, program, flat, tensors)
     eager = case.run(lambda: compiled.function(*args, **kwargs))
     waiting = program.waiting

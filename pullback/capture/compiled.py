@@ -36,6 +36,7 @@ from .absent_tangents import without
 from .capture import Postponed, capture
 from .convention import coerced, handle, strides_of
 from .custom_functions import with_histories
+from .effects.metadata import ChangeMetadata
 from .fast_guards import Short, in_line, short
 from .hooks import Overheard
 from .joint import Joint, Sizes
@@ -290,7 +291,7 @@ class Compiled:
             return self.function(*args, **kwargs)
         if refused:
             return self._as_written(refused, self._family(key, flat), filled, args, kwargs)
-        if self.checks and program.seen < CHECKED and not isinstance(self.function, Inside):
+        if self.checks and program.compared < CHECKED and not isinstance(self.function, Inside):
             from .check import check
 
             check(self, program, flat, tensors, args, kwargs)
@@ -640,7 +641,7 @@ class Backend:
 def writes_of(joint: Joint) -> dict[int, int]:
     """Graph output -> input whose new value it is, where it may take the input's memory."""
     nodes = list(joint.module.graph.output_node().args[0])
-    turned = {i for i, _ in joint.reviewed}
+    turned = {e.input for e in joint.of(ChangeMetadata)}
     return {
         m.output: m.input
         for m in joint.mutated

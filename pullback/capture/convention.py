@@ -39,9 +39,12 @@ from ..graph.printer import Trees
 from ..graph.sizes import argument
 from ..memory.storage_calls import RESIZE, SET, MemoryCall
 from ..pytree import tree_flatten
+from .effects.memory import TakeMemory
+from .effects.metadata import ChangeMetadata
+from .effects.results import Output, ReturnNumber, ReturnValue, ReturnView
+from .effects.storages import GrowStorage, ShrinkStorage
 from .joint import Joint
 from .mutations import memory, rewritten
-from .results import Output
 from .subclasses import Inside
 from .tokens import Threaded, effectful
 
@@ -71,22 +74,21 @@ class Layout:
         self.names: dict[str, int] = {}  # placeholder -> input
         self._placeholders()
         self.writes = {m.input: m.output for m in joint.mutated}
-        self.turned = {i for i, _ in joint.reviewed  # `t_()` of a vector changes nothing
-                       if _facts(joint.ends[i]) != _facts(self.old_inputs[i])}
+        self.turned = {e.input for e in joint.of(ChangeMetadata)  # `t_()` of a vector does nothing
+                       if _facts(joint.ends[e.input]) != _facts(self.old_inputs[e.input])}
         self.kept = self._kept()
         self.resized = False  # does the graph say what happens to the memory of inputs?
-        for i, size in joint.grown:
-            self._memory(RESIZE, i, size)
+        for e in joint.of(GrowStorage):
+            self._memory(RESIZE, e.input, e.size)
         self._copies()
         for node in old.nodes:
             if node.op not in ("placeholder", "output") and node.target is not argument:
                 self.new[node] = self._copy(node)
         self.position: dict[int, int] = {}  # output of the joint graph -> output here
         # outputs that share memory as the graph has them: pieces, and what they are pieces of
-        self.pieces = {o.index for o in joint.outputs if type(o) is Output and o.piece}
+        self.pieces = {o.index for o in joint.outputs if isinstance(o, ReturnValue) and o.piece}
         if self.pieces:
-            self.pieces |= {o.index for o in joint.outputs
-                            if type(o) is Output and o.kind == "graph"}
+            self.pieces |= {o.index for o in joint.outputs if isinstance(o, ReturnValue)}
         forward = self._forward()
         backward = self._backward() if joint.differentiable else []
         self.tokens = self.late = 0  # inputs before and after all others that stand for effects
@@ -234,8 +236,8 @@ class Layout:
         """Forward results."""
         joint, position, found = self.joint, self.position, []
         inside = {}
-        for i, _, _ in joint.sets:
-            self._memory(SET, i, self.new[joint.ends[i]])
+        for e in joint.of(TakeMemory):
+            self._memory(SET, e.input, self.new[joint.ends[e.input]])
         for kind, i in self.slots:
             if kind != "input" or not (i in self.writes or i in self.turned):
                 continue
@@ -248,16 +250,16 @@ class Layout:
             if i in self.writes:
                 position[self.writes[i]] = len(found)
             found.append(value)
-        for i, size, _ in joint.shrunk:
-            self._memory(RESIZE, i, size)
+        for e in joint.of(ShrinkStorage):
+            self._memory(RESIZE, e.input, e.size)
         for o, leaf in zip(joint.outputs, joint.leaves):
-            if type(o) is Output and o.kind != "number":
+            if isinstance(o, Output) and o.kind not in ("number", "handle"):
                 if o.kind == "graph":
                     position.setdefault(o.index, len(found))
                 if o.kind == "input" and o.index in inside:
                     found.append(inside[o.index])
                     continue
-            elif type(o) is Output or is_symbolic((o,)):  # a size, or several
+            elif isinstance(o, ReturnNumber) or is_symbolic((o,)):  # a size, or several
                 found += [self.new.get(n, n) if isinstance(n, Node) else n
                           for n in (leaf if isinstance(leaf, tuple) else (leaf,))]
                 continue
@@ -273,10 +275,10 @@ class Layout:
 
         So are others of what was written that nothing has used.
         """
-        if not self.joint.differentiable or o.kind != "view" or o.of is None:
+        if not self.joint.differentiable or not isinstance(o, ReturnView):
             return None
-        i = o.of.index
-        if o.told or any(number is not None for _, _, number in o.chain):
+        i = getattr(o.of, "index", None)
+        if o.computed or any(number is not None for _, _, number in o.chain):
             return None
         if o.of.kind == "input" and i in self.writes and not {i} & (self.turned | self.kept):
             value = self.new[self.results[self.writes[i]]]

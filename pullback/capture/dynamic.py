@@ -272,10 +272,11 @@ class SymbolicProgram:
         from .compiled import make_program
 
         of, backend = values.__getitem__, self.backend
+        sized = _Sized(of)
         joint = replace(
             self.joint,
-            outputs=_outputs(self.joint.outputs, of),
-            reviewed=[(i, valued(steps, of)) for i, steps in self.joint.reviewed],
+            outputs=list(map(sized, self.joint.outputs)),
+            effects=[e.sized(sized) for e in self.joint.effects],
             wrapped={k: plan.sized(lambda n: valued(n, of))
                      for k, plan in self.joint.wrapped.items()},
         )
@@ -299,21 +300,16 @@ def _symbolic_dims(shape: Sequence) -> frozenset:
                      if isinstance(n, Symbolic) and n.node.maybe_as_int() is None)
 
 
-def _outputs(outputs: list, of: Callable[[str], int]) -> list:
-    """How outputs are made, for given sizes; what belongs together stays together."""
-    done: dict[int, Output] = {}
+class _Sized:
+    """What a captured program says where sizes are known; what belongs together stays together."""
 
-    def one(o: Any) -> Any:
-        if type(o) is not Output:
-            return valued(o, of)
-        if o.of is o.piece is o.shares is o.opaque is None:
-            return o
-        if id(o) not in done:
-            done[id(o)] = replace(
-                o, of=None if o.of is None else one(o.of), chain=valued(o.chain, of),
-                piece=o.piece and (o.piece[0], valued(o.piece[1], of)),
-                shares=o.shares and (one(o.shares[0]), valued(o.shares[1], of)),
-                opaque=o.opaque and (o.opaque[0], valued(o.opaque[1], of), o.opaque[2]))
-        return done[id(o)]
+    def __init__(self, of: Callable[[str], int]):
+        self.of = of
+        self.done: dict[Output, Output] = {}
 
-    return [one(o) for o in outputs]
+    def __call__(self, value: Any) -> Any:
+        if not isinstance(value, Output):
+            return valued(value, self.of)
+        if value not in self.done:
+            self.done[value] = value.sized(self)
+        return self.done[value]

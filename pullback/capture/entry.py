@@ -27,6 +27,7 @@ from ..pytree import tree_flatten
 from .capture import capture
 from .compiled import Backend, Compiled
 from .convention import Layout
+from .effects.metadata import ChangeMetadata
 from .joint import Joint, Sizes
 from .run import Program
 from .subclasses import Inside, is_wrapper
@@ -117,7 +118,8 @@ class AotFunction(Compiled):
         # tensors that were given twice are one input if they are written, two otherwise
         owner = [next(n for n, i in enumerate(joint.unique) if tensors[i] is t) for t in tensors]
         twice = {n for n in owner if owner.count(n) > 1}
-        if twice.isdisjoint([*[m.input for m in joint.mutated], *[i for i, _ in joint.reviewed]]):
+        if twice.isdisjoint([*[w.input for w in joint.mutated],
+                             *[e.input for e in joint.of(ChangeMetadata)]]):
             joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True,
                             distinct=True, hooks=self.heard)
         return joint

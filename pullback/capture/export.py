@@ -47,8 +47,11 @@ from .descriptors import (
     PlainAOTOutput,
     TangentAOTInput,
 )
+from .effects.gradients import LeaveGradient
+from .effects.leaves import BeginLeaf
+from .effects.metadata import ChangeMetadata
+from .effects.results import Output, ReturnView
 from .joint import Joint, Sizes
-from .results import Output
 from .retrace import renumbered, traced_again
 from .tokens import Threaded, effectful, unthreaded
 
@@ -225,7 +228,8 @@ def _mark_sums(module: GraphModule) -> None:
 def _drop_gradients(found: Exported) -> None:
     """A forward graph of a capture that had histories."""
     joint, graph = found.joint, found.module.graph
-    joint.began = []  # arguments that the function wanted gradients for: these are in the graph
+    # arguments that the function wanted gradients for: these are in the graph
+    joint.effects = [e for e in joint.effects if not isinstance(e, BeginLeaf)]
     if not joint.differentiable:
         return
     graph.output_node().args = (tuple(found.outputs("forward")),)
@@ -249,11 +253,11 @@ def _input(t: Tensor, history: bool) -> Tensor:
 def _refuse(found: Exported) -> None:
     """What no exported graph can say."""
     joint, given = found.joint, found.given
-    if joint.reviewed or joint.began:
-        number = joint.reviewed[0][0] if joint.reviewed else joint.began[0]
+    changed = [*joint.of(ChangeMetadata), *joint.of(BeginLeaf)]
+    if changed:
         raise _refused(
             "Found an input that received a metadata mutation, through e.g. a call to "
-            "`.resize_()` or `.transpose_()`.", found, number,
+            "`.resize_()` or `.transpose_()`.", found, changed[0].input,
             "return the changed tensor, as in x = x.transpose(0, 1)")
     adopted = len(found.tensors)
     for m in joint.mutated:
@@ -263,7 +267,7 @@ def _refuse(found: Exported) -> None:
                 f"function ({errors.user_line(3)})",
                 f"tensor: {_facts(joint.adopted[m.input - adopted])}",
                 ["register_buffer() it", "or pass it as an argument"]))
-    if joint.assigned or joint.numbers or joint.late:
+    if joint.of(LeaveGradient) or joint.numbers or joint.late:
         raise errors.ExportError(errors.text(
             f"the function leaves gradients in .grad or writes in its backward "
             f"({errors.user_line(3)}), which an exported graph cannot do",
@@ -682,7 +686,7 @@ def _aot_export_function(
 
 
 def _of_input(o: Output) -> bool:
-    return o.kind == "input" or o.kind == "view" and o.of is not None and _of_input(o.of)
+    return o.kind == "input" or isinstance(o, ReturnView) and _of_input(o.of)
 
 
 def _joint_graph(
@@ -700,7 +704,7 @@ def _joint_graph(
     placed = [o if isinstance(o, Output) else None for o in joint.outputs]
     for i, o in enumerate(placed):
         base = o
-        while base is not None and base.of is not None:
+        while isinstance(base, ReturnView):
             base = base.of
         if base is not None and base.kind == "graph":
             new = PlainAOTOutput(i) if base is o else IntermediateBaseAOTOutput(PlainAOTOutput(i))

@@ -16,13 +16,11 @@ from weakref import WeakSet
 
 from .. import errors
 from ..core.handle import Tensor, meta_of
-from ..core.hooks import RemovableHandle, Table, on_accumulated, on_tensor
+from ..core.hooks import RemovableHandle, Table
 from ..core.hooks import tables_of as hook_tables
 from ..core.state import fast
 from ..core.tape import Accumulate, Port
 from ..python_state.side_effects import Effects
-
-_REGISTER = {"tensor": on_tensor, "accumulated": on_accumulated}
 
 
 class Heard(Table):
@@ -195,14 +193,6 @@ def _reached(hook) -> list:
     return [*held, *(getattr(hook, "__defaults__", None) or ()), getattr(hook, "__self__", None)]
 
 
-def left(level: Hooking, numbers: dict[int, int]) -> list[tuple]:
-    """(input, kind, hook, handle) of all that were registered; `numbers` are those of the inputs,
-    the handle is None unless the function kept it."""
-    kept = {h.id: h for h in level.handles}
-    return [(numbers[t], kind, hook, kept.get(key)) for (t, kind), table in level.hooked.items()
-            if t in numbers for key, hook in table.items()]
-
-
 def check_handles(level: Hooking) -> None:
     """Refuse to trace a hook that code outside of the function can remove."""
     tables = list(level.hooked.values())
@@ -213,11 +203,3 @@ def check_handles(level: Hooking) -> None:
                 "a captured function keeps the handle of a hook of a tensor that it computes "
                 f"({errors.user_line()}), by which the hook could be removed later",
                 cure="remove the hook inside of the function, or do not keep its handle"))
-
-
-def register(hooked: list[tuple], tensors: list[Tensor]) -> None:
-    """Do what a captured function did to the tensors of a call; handles are for the last one."""
-    for i, kind, hook, handle in hooked:
-        made = _REGISTER[kind](tensors[i], hook)
-        if handle is not None:
-            handle.__dict__.update(made.__dict__)

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
+from ..array.device import address, owner
 from ..core.handle import Tensor
 from ..core.state import sequence
 from ..core.tape import Accumulate, Node
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from .decisions import contents
+from .effects.effect import Effect
+from .effects.writes import Write, WriteInputs
 
 if TYPE_CHECKING:
-    from .hooks import Listeners
     from .shared_inputs import Root
+
+_E = TypeVar("_E", bound=Effect)
 
 
 class Identity(Node):
@@ -58,41 +64,26 @@ class Read:
     tensor: Tensor
     was: tuple
 
-    @property
-    def same(self) -> bool:
+    def fits(self, joint: Joint, arguments: list[Tensor]) -> bool:
+        """Are they the same?"""
         return contents(self.tensor._data) == self.was
 
 
 @dataclass(slots=True)
-class Gradient:
-    """The `.grad` of a tensor that a capture has met."""
+class Begins:
+    """Inputs whose first element must be the first of their memory."""
 
-    tensor: Tensor
-    before: Tensor | None
-    owner: Tensor | int  # whose gradient it is when the program runs: a tensor, or an argument
-    matters: bool = False  # was it read before it was replaced?
-    replaced: bool = False
+    inputs: list[int]
 
-    def concerns(self, inputs: set[int]) -> bool:
-        """Has the function read, replaced or written it?  `inputs` are tensors that it met."""
-        now = None if self.tensor._meta is None else self.tensor._meta.grad
-        return (self.matters or self.replaced or now is not self.before
-                or now is not None and id(now) in inputs)
+    def fits(self, joint: Joint, arguments: list[Tensor]) -> bool:
+        """Do they begin where their memory does?"""
+        tensors = joint.inputs(arguments)
+        return all(begins(tensors[i]._data) for i in self.inputs)
 
-    def found(self, arguments: list[Tensor]) -> Tensor | None:
-        """The gradient that is there when the program runs."""
-        meta = self.holder(arguments)._meta
-        return None if meta is None else meta.grad
 
-    def holder(self, arguments: list[Tensor]) -> Tensor:
-        """The tensor that has it, when the program runs."""
-        return arguments[self.owner] if type(self.owner) is int else self.owner
-
-    def fits(self, arguments: list[Tensor]) -> bool:
-        """Is there a gradient if and only if there was one?"""
-        if self.replaced and not self.matters:
-            return True
-        return (self.found(arguments) is None) == (self.before is None)
+def begins(array: object) -> bool:
+    """Is the first element of an array the first of its memory?"""
+    return not isinstance(array, np.ndarray) or address(array) == address(owner(array))
 
 
 @dataclass(slots=True)
@@ -119,18 +110,6 @@ class Reviewed:
     base: Tensor  # itself, or what its older views are views of
     steps: list[tuple]  # the views that it became, and whether these were recorded
     box: object  # what it holds if nothing was written
-
-
-@dataclass(slots=True)
-class Mutation:
-    """An input that was written."""
-
-    input: int
-    output: int  # the graph output with its values
-    tracked: bool  # has it a new history?
-    count: int  # how many writes; 0 if another input counts them, that has the memory
-    moved: bool = False  # does its handle look at other memory now (`x.data = y`)?
-    silent: int = 0  # of the writes, those through `.data`, which no version counts
 
 
 class Sizes:
@@ -188,61 +167,57 @@ class Sizes:
 
 @dataclass
 class Joint:
-    """A captured function."""
+    """A captured function: a graph, its inputs, its effects and its guards."""
 
-    module: GraphModule  # joint graph: primals, tangents -> outputs, gradients
-    adopted: list[Tensor | Gradient]  # what became inputs after the user's own
-    outputs: list  # Output or a plain value, in the order of the user's flat outputs
     out_spec: object
-    mutated: list[Mutation]
-    forward_count: int  # graph outputs before the gradients
-    tangent_of: list[int]  # graph output that each tangent belongs to
-    grad_of: list[int]  # input that each gradient belongs to
+    # the graph: primals, tangents -> outputs, gradients
+    module: GraphModule = None  # type: ignore[assignment]
+    forward_count: int = 0  # graph outputs before the gradients
+    tangent_of: list[int] = field(default_factory=list)  # graph output that each tangent belongs to
+    grad_of: list[int] = field(default_factory=list)  # input that each gradient belongs to
     differentiable: bool = False
-    ruled: bool = False  # does the user's own code, in hooks or Functions, make gradients?
-    held: list = field(default_factory=list)  # places in modules of the last outputs
+    # inputs: the arguments, then what the function found
+    adopted: list = field(default_factory=list)  # tensors, their gradients, or places of tensors
     places: list | tuple | None = None  # where modules hold them, if they hold all; None: ask
-    reads: list[Read] = field(default_factory=list)  # values from outside that it depends on
-    swept: list[int] = field(default_factory=list)  # graph outputs whose history was used up inside
-    gradients: list[Gradient] = field(default_factory=list)  # that were there, or not
-    assigned: list[tuple] = field(default_factory=list)  # (gradient, graph output, tensor or None)
-    guards: list[Callable[[], bool]] = field(default_factory=list)  # what else must be as it was
-    outside: Callable[[], bool] | None = None  # are variables with plain values as they were?
-    numbers: list[tuple] = field(default_factory=list)  # (array, function that says its value)
-    decisions: GraphModule | None = None  # computes what the user's conditions were told
-    answers: list = field(default_factory=list)  # what that was
-    streams: list[tuple] = field(default_factory=list)  # generators, and how a call leaves them
     unique: list[int] | None = None  # the arguments that differ, None if all do
     roots: list[Root] = field(default_factory=list)  # memory that inputs share
-    reviewed: list[tuple] = field(default_factory=list)  # (input, views that it became)
-    sets: list[tuple] = field(default_factory=list)  # (input, output with its memory, writes)
-    beginning: list[int] = field(default_factory=list)  # inputs at the start of their memory
-    enlarged: list[int] = field(default_factory=list)  # inputs that resize_ moves to more memory
-    grown: list[tuple] = field(default_factory=list)  # (input, bytes that its storage gets before)
-    shrunk: list[tuple] = field(default_factory=list)  # (input, bytes that it keeps, writes before)
-    began: list[int] = field(default_factory=list)  # inputs that were made to require grad
-    ended: list[int] = field(default_factory=list)  # inputs that were detached in place
-    bumped: list[tuple] = field(default_factory=list)  # (input, versions that no write explains)
-    hooked: list[tuple] = field(default_factory=list)  # (input, kind, hook, handle) (`hooks.py`)
-    heard: Listeners | None = None  # hooks of inputs that the function's own sweeps called
-    handles: list[int] = field(default_factory=list)  # which outputs are handles of hooks
-    owned: list[tuple] = field(default_factory=list)  # (input, output whose history it gets)
-    retained: list[int] = field(default_factory=list)  # inputs that were told to keep gradients
-    blurred: tuple | None = None  # where a tensor was written without its history
+    numbers: list[tuple] = field(default_factory=list)  # (array, function that says its value)
+    # results and effects
+    outputs: list = field(default_factory=list)  # Output or a plain value, in the user's flat order
+    effects: list[Effect] = field(default_factory=list)  # in the order in which they are replayed
+    late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
+    # guards
+    input_guards: list = field(default_factory=list)  # gradients, hooks, places, values of inputs
+    guards: list[Callable[[], bool]] = field(default_factory=list)  # what else must be as it was
+    outside: Callable[[], bool] | None = None  # are variables with plain values as they were?
+    decisions: GraphModule | None = None  # computes what the user's conditions were told
+    answers: list = field(default_factory=list)  # what that was
+    # gradients that are made by the user's own code, or make wrappers
+    ruled: bool = False  # does the user's own code, in hooks or Functions, make gradients?
+    wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
+    sized_wrappers: dict = field(default_factory=dict)  # nodes of the sizes of those in `wrapped`
     # for gradients of gradients (`custom_functions.py`): the graph with custom functions and hooks
-    # in it, and where a hook was registered that it cannot have
+    # in it, where a hook was registered that it cannot have, where a tensor was written without
+    # its history, and the forward as eager code runs it (`forward_again.py`)
     grafted: GraphModule | None = None
     grafts_refused: tuple | None = None
-    again: Graph | None = None  # the forward as eager code runs it (`forward_again.py`)
-    wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
-    late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
+    blurred: tuple | None = None
+    again: Graph | None = None
     shapes: list = field(default_factory=list)  # of the user's flat outputs, with symbolic sizes
-    sized_wrappers: dict = field(default_factory=dict)  # nodes of the sizes of those in `wrapped`
     # for PyTorch's convention (`convention.py`)
     leaves: list = field(default_factory=list)  # the user's flat outputs: nodes and plain values
     ends: list = field(default_factory=list)  # the node of each input, at the end
     members: set[int] = field(default_factory=set)  # inputs that follow from a root
     writes: list[tuple] = field(default_factory=list)  # nodes before and after (`mutations.py`)
+
+    def of(self, kind: type[_E]) -> list[_E]:
+        """The effects of one kind."""
+        return [e for e in self.effects if type(e) is kind]
+
+    @property
+    def mutated(self) -> list[Write]:
+        """The inputs that the function wrote."""
+        return [w for e in self.of(WriteInputs) for w in e.writes]
 
     def inputs(self, arguments: list[Tensor]) -> list[Tensor]:
         """The tensors that the graph wants."""

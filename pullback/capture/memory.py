@@ -9,10 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from .. import errors
-from ..array.device import address, owner
 from ..array.evaluate import channels_last, raw_of
 from ..array.fake import Fake
 from ..array.layout import is_arranged, memory_format
@@ -22,12 +19,8 @@ from ..core.state import state
 from ..interp.box import map_tensors
 from ..memory.views import _recording, describe, link_detached, shown_by_strides
 from ..table.packets import ops
+from .joint import begins
 from .results import root_of
-
-
-def begins(array) -> bool:
-    """Is the first element of an array the first of its memory?"""
-    return not isinstance(array, np.ndarray) or address(array) == address(owner(array))
 
 
 def fills(data) -> bool:

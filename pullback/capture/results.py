@@ -7,14 +7,13 @@ which are views of either that the run time makes again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..array import dtype as dt
 from ..array.size import from_data
 from ..autograd.engine import node_of
 from ..autograd.function import Opaque
-from ..core.handle import Link, Tensor, make
+from ..core.handle import Link, Tensor
 from ..core.op import overload
 from ..core.tape import Accumulate, Blind
 from ..graph.node import map_aggregate
@@ -22,41 +21,19 @@ from ..graph.traits import owner
 from ..memory.views import Detached, _recording, refresh, unnoticed
 from ..symbolic.number import SymBool, SymFloat, SymInt
 from ..table.packets import ops
+from .effects.results import (
+    Output,
+    ReturnHandle,
+    ReturnInput,
+    ReturnNumber,
+    ReturnValue,
+    ReturnView,
+)
 
 if TYPE_CHECKING:
     from .capture import Capture
 
 _DTYPES = {int: dt.int64, SymInt: dt.int64, SymFloat: dt.float64, SymBool: dt.bool_}
-
-
-@dataclass(eq=False)
-class Output:
-    """What to return for one tensor output of the user's function."""
-
-    kind: str  # "graph": a graph output; "number": one as a number or a size, not as a tensor;
-    # "input": an input itself; "view": of another one
-    index: int  # position among graph outputs, or of the input
-    of: Output | None = None
-    chain: tuple = ()  # views to replay on that one
-    told: bool = False  # are numbers among them outputs, too, since they depend on data?
-    hidden: str | None = None  # were they made while nothing was recorded?
-    half: bool = False  # all of them but the last one
-    early: bool = False  # to be made before the input changes its shape or loses its history
-    tracked: bool = False  # does it have a history?
-    apart: bool = False  # a detached alias
-    writes: int | None = None  # of an alias by `.data`, which has a version of its own
-    multi: bool = False  # one of several results of a view, by its place in memory
-    stale: bool = False  # its base was written since, and it is none of the views that may follow
-    leaf: bool = False  # made a leaf that requires grad inside
-    retains: bool = False  # was it told to keep its gradient?
-    # (input, views, one of several?): whose memory it shows, by a function of the user's
-    opaque: tuple | None = None
-    late: bool = False  # a view of what was written, which nothing else in the function used
-    # (output or input, views): the memory of a detached alias with a history
-    shares: tuple[Output, tuple] | None = None
-    piece: tuple | None = None  # (input or None, views): one of several results of a view
-    own: int | None = None  # the graph output whose history it has: its hooks are in the graph
-    cls: type = Tensor  # what the user's function made of it: a parameter, for instance
 
 
 class Results:
@@ -130,61 +107,67 @@ class Results:
         """How to return a number, or a size, that depends on data."""
         parts = [ops.scalar_tensor(n, dtype=_DTYPES[type(n)])
                  for n in (value if isinstance(value, tuple) else (value,))]
-        return Output("number", self.add(
-            ops.stack(parts) if isinstance(value, tuple) else parts[0]))
+        return ReturnNumber(self.add(ops.stack(parts) if isinstance(value, tuple) else parts[0]))
 
+    def handle(self, value) -> Output:
+        """How to return the handle of a hook."""
+        return self.placed.setdefault(id(value), ReturnHandle(value))
 
     def place(self, o: Tensor) -> Output:
         """How to return a tensor."""
         found = self.placed.get(id(o))
         if found is not None:
             return found
-        link = o._link
         if id(o) in self.by_handle:
-            found = Output("input", self.by_handle[id(o)])
-        elif link is not None and self._aliases(o, link):
-            of = self.place(link.base)
-            found = Output("view", 0, of, link.chain, hidden=link.hidden, apart=link.apart)
-            found.told = from_data(link.chain, marked=False) or any(
-                isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest)
-            found.stale, found.late = id(o) in self.stale, id(o) in self.late
-            found.multi = link.multi
-            if link.apart and not link.counts:
-                found.writes = link.writes
-            found.tracked = has_history(o)
-            if hooked(o) and not (link.apart or link.hidden):
-                found.own = self.add(o)
-            if found.tracked and of.kind == "input" and link.base._edge is None:
-                found.early = True  # it was detached since
-            found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
-            if id(link.base) in self.level.stand_ins:
-                found.early, found.chain = self._since(link)
-            if found.told:
-                found.chain = map_aggregate(found.chain, self._said)
+            found = ReturnInput(self.by_handle[id(o)])
         else:
-            if id(o) in self.late:
-                refresh(o)
-            found = Output("graph", self.add(o))
-            if link is not None and from_data(link.chain, marked=False):
-                link = None  # it is not made again
-            if link is not None and link.multi and self.level.literal and has_history(o):
-                found.piece = self.by_handle.get(id(root_of(o))), self._since(link)[1]
-            if link is not None and (link.apart or self._outlives(o)) and has_history(o) and (
-                    self._shown(o)) and not any(
-                    isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
-                found.shares = self.place(link.base), link.chain
-            if isinstance(link, Opaque) and id(link.base) in self.by_handle and not any(
-                    isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
-                found.opaque = self.by_handle[id(link.base)], link.chain, link.multi
-            number = self.unwritten.get(id(o._data)) if link is None else None
-            if number is not None and has_history(o):  # a function returned it as it was
-                found.opaque = number, ((overload("alias"), (), None),), False
-        if found.kind != "input" and isinstance(o._edge, Accumulate):
-            found.leaf = o._edge.leaf() is o
-        found.retains = found.kind != "input" and retains(o)
-        if found.kind != "input":
-            found.cls = type(o)
+            again = o._link is not None and self._aliases(o, o._link)
+            found = self._view(o, o._link) if again else self._value(o)
+            if isinstance(o._edge, Accumulate):
+                found.leaf = o._edge.leaf() is o
+            found.retains, found.cls = retains(o), type(o)
         self.placed[id(o)] = found
+        return found
+
+    def _view(self, o: Tensor, link: Link) -> ReturnView:
+        """How to return a view that is made again from its base."""
+        of = self.place(link.base)
+        found = ReturnView(
+            of=of, chain=link.chain, hidden=link.hidden, apart=link.apart, multi=link.multi,
+            stale=id(o) in self.stale, late=id(o) in self.late, tracked=has_history(o),
+            computed=from_data(link.chain, marked=False) or _takes_tensors(link))
+        if link.apart and not link.counts:
+            found.writes = link.writes
+        if hooked(o) and not (link.apart or link.hidden):
+            found.own = self.add(o)
+        if found.tracked and of.kind == "input" and link.base._edge is None:
+            found.early = True  # it was detached since
+        found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
+        if id(link.base) in self.level.stand_ins:
+            found.early, found.chain = self._since(link)
+        if found.computed:
+            found.chain = map_aggregate(found.chain, self._said)
+        return found
+
+    def _value(self, o: Tensor) -> ReturnValue:
+        """How to return an output of the graph."""
+        link = o._link
+        if id(o) in self.late:
+            refresh(o)
+        found = ReturnValue(index=self.add(o))
+        if link is not None and from_data(link.chain, marked=False):
+            link = None  # it is not made again
+        if link is not None and link.multi and self.level.literal and has_history(o):
+            found.piece = self.by_handle.get(id(root_of(o))), self._since(link)[1]
+        if link is not None and (link.apart or self._outlives(o)) and has_history(o) and (
+                self._shown(o)) and not _takes_tensors(link):
+            found.shares = self.place(link.base), link.chain
+        if isinstance(link, Opaque) and id(link.base) in self.by_handle and (
+                not _takes_tensors(link)):
+            found.opaque = self.by_handle[id(link.base)], link.chain, link.multi
+        number = self.unwritten.get(id(o._data)) if link is None else None
+        if number is not None and has_history(o):  # a function returned it as it was
+            found.opaque = number, ((overload("alias"), (), None),), False
         return found
 
     def _said(self, value):
@@ -235,6 +218,11 @@ class Results:
         return root in self.by_handle or self.roots.get(root, 0) > 1
 
 
+def _takes_tensors(link: Link) -> bool:
+    """Do tensors say where a view lies?"""
+    return any(isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest)
+
+
 def _begins(chain: tuple, steps: list) -> bool:
     """Was a view made when its base had become what it is now, in place?"""
     return len(chain) > len(steps) and all(
@@ -265,22 +253,6 @@ def hooked(t: Tensor) -> bool:
 def retains(t: Tensor) -> bool:
     """Does a tensor that is no leaf keep its gradient?"""
     return t._meta is not None and t._meta.retains
-
-
-def assigned(level, graph_outputs: list, values: list) -> list[tuple]:
-    """The gradients that the function has left in tensors' `.grad`, as outputs of the graph."""
-    out = []
-    for g in level.gradients.values():
-        now = None if g.tensor._meta is None else g.tensor._meta.grad
-        if now is g.before:
-            continue
-        if now is not None and level.mine(now):
-            out.append((g, len(graph_outputs), None))
-            graph_outputs.append(level.node(now))
-            values.append(make(now._data))
-        else:
-            out.append((g, None, now))
-    return out
 
 
 def used_up(t: Tensor) -> bool:

@@ -16,124 +16,40 @@ operator, on the values that the inputs had.
 from __future__ import annotations
 
 import functools
-import sys
-from copy import copy
 
 import numpy as np
 
 from .. import errors
 from ..array.dtype import float16
-from ..array.size import Size
 from ..autograd import engine
-from ..autograd.engine import accumulate, threads_running
-from ..autograd.function import Opaque
-from ..autograd.grad_mode import enable_grad, inference_mode, set_grad_enabled
-from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of, one_more
+from ..autograd.grad_mode import enable_grad
+from ..core.handle import Tensor, cell_of, make
 from ..core.state import fast, sequence, state, uncast
-from ..core.surface import assign, bump, inplace_view, mark_inference, mark_written, replay
-from ..core.tape import Accumulate, Node, freed, modified, port
+from ..core.surface import mark_inference, mark_written
+from ..core.tape import modified
 from ..cut.split import give_away
-from ..graph.node import map_aggregate
 from ..graph.traits import cost_of, owner
-from ..memory.storages import owner_of, refuse_held
-from ..memory.views import may_write
-from ..python_state.side_effects import assign as assign_results
 from ..pytree import tree_unflatten
 from .decisions import contents
+from .effects.effect import Call
+from .effects.histories import Record
+from .effects.order import in_order
+from .effects.results import Output, ReturnValue
 from .forward_again import pulled_back
-from .hooks import register
 from .joint import Identity, Joint
-from .memory import begins
 from .mutations import memory
-from .results import Output
-from .saved_tensor_hooks import PackedValues, graph_hooks, pack
+from .node import (
+    CompiledNode,
+    generator_state,
+    mark_propagated,
+    same_random_numbers,
+    users_place,
+)
+from .saved_tensor_hooks import PackedValues, graph_hooks
 from .subclasses import gathered, plain_tangents
 
 _new = object.__new__
 WASTED = 3  # fused calls without a backward after which the program splits
-
-
-class CompiledNode(Node):
-    """History of a compiled function's outputs."""
-
-    __slots__ = ("arrays", "cells", "count", "fused", "program", "random", "shapes", "tensors")
-
-    class _Rule:
-        name, saves = "CompiledFunctionBackward", ()
-
-    rule = _Rule
-    hides_hooks = True
-
-    @property
-    def outputs(self) -> int:
-        return self.count
-
-    def apply(self, grads, needs):
-        if self.saved is None:
-            raise freed(self)
-        program = self.program
-        if state.record[0]:
-            return program.differentiable_backward(self, grads)
-        if self.fused:
-            return program.scaled(self, grads)
-        return program.backward(self, grads)
-
-    def release(self) -> None:
-        self.saved = self.tensors = self.arrays = self.cells = None
-
-    @property
-    def saved_tensors(self) -> tuple[Tensor, ...]:
-        """What the backward will read, with marks where sizes are symbols."""
-        if self.saved is None:
-            raise freed(self)
-        values = self.saved.open() if self.saved.__class__ is PackedValues else self.saved
-        made = [make(v) if isinstance(v, np.ndarray) else None for v in values]
-        if self.program.symbolic is not None and not self.fused:
-            for t, dims in zip(made, self.program.symbolic.saved_marks()):
-                if t is not None and dims:
-                    mark_propagated(t, dims)
-        return tuple([t for t in made if t is not None])
-
-    def at_once(self, out: Tensor, keep) -> bool:
-        """The backward of a loss whose gradients are there, into leaves: no sweep is needed."""
-        if (
-            not self.fused
-            or self.saved is None
-            or self.hooks is not None
-            or out._meta is not None
-            or out._link is not None
-            or fast["ACTIVE"]
-            or fast["LEAFHOOKS"]
-            or engine.WATCH is not None
-            or threads_running()
-        ):
-            return False
-        edges = self.edges
-        for edge in edges:
-            if edge.__class__ is not Accumulate or edge.hooks is not None:
-                return False
-            leaf = edge.leaf()
-            if leaf is None or leaf._meta is not None and leaf._meta.post_hooks:
-                return False
-        self.program.waiting = 0
-        gradients = [make(g) if g is not None else None for g in reversed(self.saved)]
-        if not keep:
-            self.release()
-        for edge in edges:
-            accumulate(edge, gradients, False, False)
-        return True
-
-
-CompiledNode.__name__ = CompiledNode.__qualname__ = "CompiledFunctionBackward"
-
-
-def mark_propagated(t: Tensor, dims: frozenset) -> None:
-    """Say of a result that sizes of it were symbols, for functions that get it next."""
-    known = t.__dict__.get(_PROPAGATED)
-    t.__dict__[_PROPAGATED] = set(dims) if known is None else known | dims
-
-
-_PROPAGATED = "_dynamo_propagated_dynamic_indices"
 
 
 class Program:
@@ -141,59 +57,59 @@ class Program:
 
     def __init__(self, joint: Joint, makers: dict, facts: list, fuse: bool):
         self.joint = joint
-        self._makers = (
-            makers  # "forward", "backward", "fused", "eager" -> function that makes the callable
-        )
+        # "forward", "backward", "fused", "eager" -> function that makes the callable
+        self._makers = makers
         self._made: dict = {}
         self.output_facts = facts  # (shape, dtype) of each graph output; None: the data decide
         self.loose = any(shape is None for shape, _ in facts)
-        self.written = [m.input for m in joint.mutated]
+        self.count = joint.forward_count
         self.shared: dict = {}  # programs of the same signature for inputs that share memory
-        self.fuse = (
-            fuse
-            and joint.differentiable
-            and joint.forward_count == 1
-            and not (joint.mutated or joint.assigned or joint.late or joint.began or joint.sets)
-            and not (joint.grown or joint.shrunk)
-            and not (joint.wrapped or joint.ruled)  # those need not scale with the seed
-            and (joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
-            and np.dtype(facts[0][1]).kind == "f"  # a complex seed would not just scale them
-        )
+        self.fuse = fuse and "fused" in makers and self._fuses()
         self.inlined: tuple | None = None  # hooks of saved tensors that are part of the graphs
         self.waiting = 0  # fused calls since the last backward
-        self.seen = 0  # calls that were compared with the function (`check.py`)
+        self.compared = 0  # calls that were compared with the function (`check.py`)
+        self.shortened = 0  # how often a short way was made
         self.symbolic = None  # the program with symbolic sizes that this one follows from
         self.values: dict[str, int] = {}  # those of its symbols
         self.marks: list[tuple[int, frozenset]] = []  # user's output -> dims that were symbols
-        self.count = joint.forward_count
-        outputs = joint.outputs
-        self.simple = (
-            len(outputs) == 1
-            and type(outputs[0]) is Output
-            and outputs[0].kind == "graph"
-            and not (outputs[0].leaf or outputs[0].opaque or outputs[0].piece or outputs[0].shares)
-            and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed or joint.sets)
-            and not (joint.grown or joint.shrunk or joint.ended or joint.hooked or joint.retained)
-            and not (joint.bumped or joint.held)
-            and not outputs[0].retains
-            and outputs[0].cls is Tensor
-            and joint.out_spec.is_leaf()
+        self.layout = None  # how the graphs differ from the joint graph, see `convention.py`
+        self.make = make  # what makes a result a tensor
+        self.enter = self.run_on  # how calls come in by the short way
+        self._look_at_effects()
+        self._look_at_graph()
+
+    def _fuses(self) -> bool:
+        """Is it a loss whose gradients scale with the seed?"""
+        joint, (shape, dtype) = self.joint, self.output_facts[0] if self.count else ((0,), "f4")
+        return (
+            joint.differentiable and self.count == 1 and joint.tangent_of == [0]
+            and shape == () and np.dtype(dtype).kind == "f"  # a complex seed would not just scale
+            and all(e.fuses for e in joint.effects)
+            and not (joint.late or joint.wrapped or joint.ruled)  # those need not scale
         )
-        self.recorded = [m.input for m in joint.mutated
-                         if m.tracked and m.output in (*joint.tangent_of, *joint.swept)]
-        self.early = [o for o in outputs if type(o) is Output and o.early]
+
+    def _look_at_effects(self) -> None:
+        """What a call does besides computing."""
+        joint = self.joint
+        outputs = joint.outputs
+        self.written = [w.input for w in joint.mutated]
         self.inner = [~i for i in joint.grad_of if i < 0]  # leaves made inside, outputs
-        self.one_tangent = joint.tangent_of[0] if len(joint.tangent_of) == 1 else None
+        self.simple = not joint.effects and len(outputs) == 1 and joint.out_spec.is_leaf() and (
+            isinstance(outputs[0], ReturnValue) and outputs[0].plain)
+        self.effects = joint.effects
+        if joint.differentiable:
+            self.effects = in_order([*joint.effects, Record(self)])
         self.extended = bool(joint.adopted or joint.roots or joint.unique is not None)
         # does it depend on nothing but what a short way compares (`fast_guards.py`)?
         self.comparable = not (
-            joint.reads or joint.decisions or joint.gradients or joint.assigned or joint.numbers
-            or joint.roots or joint.unique is not None or joint.mutated or joint.heard
-            or joint.beginning)
-        self.shortened = 0  # how often a short way was made
+            joint.input_guards or joint.decisions or joint.numbers or joint.roots
+            or joint.unique is not None or self.written)
+
+    def _look_at_graph(self) -> None:
+        """What it depends on in the graph: draws, constants, inputs that are written and read."""
+        joint = self.joint
         nodes = list(joint.module.graph.nodes)
-        results = joint.module.graph.output_node().args[0][: self.count]
-        self.copied = _not_fresh(results)
+        self.copied = _not_fresh(joint.module.graph.output_node().args[0][: self.count])
         self.random = _draws(nodes)
         self.decides_by_draws = joint.decisions is not None and _draws(joint.decisions.graph.nodes)
         inputs = [n for n in nodes if n.op == "placeholder" and "tangents" not in n.name]
@@ -204,9 +120,6 @@ class Program:
         self.saved_copies: list[int] = []  # saved values that are memory of inputs to be written
         self.checked: list[int] | None = None  # inputs that the backward reads; None: not yet known
         self.checked_outputs: list[int] = []
-        self.layout = None  # how the graphs differ from the joint graph, see `convention.py`
-        self.make = make  # what makes a result a tensor
-        self.enter = self.run_on  # how calls come in by the short way
 
     def __repr__(self) -> str:
         parts = ", ".join(self._made) or "nothing"
@@ -292,24 +205,18 @@ class Program:
         if joint.differentiable and (fast["ACTIVE"] or self.inlined) and (
                 self.inlined != graph_hooks()):
             return False
-        for gradient in joint.gradients:
-            if not gradient.fits(arguments):
-                return False
-        if joint.heard is not None and not joint.heard.fits(joint, arguments):
-            return False
         if joint.outside is not None and not joint.outside():
             return False
-        if joint.beginning:
-            tensors = joint.inputs(arguments)
-            if not all(begins(tensors[i]._data) for i in joint.beginning):
-                return False
         for guard in joint.guards:
             if not guard():
                 return False
         for t, key in zip(joint.found(arguments)[len(joint.roots):], self.adopted_keys):
             if key_of(t) != key:
                 return False
-        return all(read.same for read in joint.reads)
+        for guard in joint.input_guards:
+            if not guard.fits(joint, arguments):
+                return False
+        return all(e.fits(joint, arguments) for e in joint.effects)
 
     def _decides_alike(self, arguments: list[Tensor]) -> bool:
         """Would the conditions of the function be told what they were told when captured?"""
@@ -340,133 +247,42 @@ class Program:
 
     def run_on(self, tensors: list[Tensor], arrays: list, arguments: list | tuple = ()):
         """Call with all tensors that the graphs take."""
-        joint = self.joint
-        if self.recorded:  # views of leaves must not be written, nor those that others share
-            with set_grad_enabled(True):
-                for i in self.recorded:
-                    may_write(tensors[i], True, 0)
-        for i in joint.enlarged:
-            refuse_held(owner_of(tensors[i]))
-        if joint.grown:
-            for i, size in joint.grown:
-                tensors[i].untyped_storage().resize_(size)
-            arrays = [t._data for t in tensors]
-        packs = fast["ACTIVE"] and state.packing and joint.differentiable and not self.inlined
-        fused = self.fuse and not packs
+        call = Call(self, tensors, arrays, arguments)
+        for effect in self.effects:
+            effect.prepare(call)
+        self._compute_into(call)
+        for effect in self.effects:
+            effect.replay(call)
+        if not self.simple:
+            return tree_unflatten(call.answers(), self.joint.out_spec)
+        if self.checked is not None or call.fused:
+            self._choose()
+        if self.marks:
+            mark_propagated(call.made[0], self.marks[0][1])
+        return call.made[0]
+
+    def _compute_into(self, call: Call) -> None:
+        """The native call, and its results as tensors."""
+        differentiable = self.joint.differentiable
+        call.packs = fast["ACTIVE"] and state.packing and differentiable and not self.inlined
+        fused = self.fuse and not call.packs
         if fused:
             if self.waiting >= WASTED:
                 fused = self.fuse = False
             else:
                 self.waiting += 1
-        random = generator_state() if self.random and joint.differentiable else None
-        if self.kept:
-            arrays = list(arrays)
-            old = [(i, arrays[i].copy()) for i in self.kept]
+        call.fused = fused
         try:
-            results = self.part("fused" if fused else "forward")(*arrays)
+            results = self.part("fused" if fused else "forward")(*call.arrays)
         except errors.PullbackError as error:  # an index out of range, for instance
             errors.located(error)
             raise
-        for generator, after in joint.streams:
-            generator.set_state(after)
-        count = self.count
         handle = self.make
-        made = [handle(r) for r in results[:count]]
-        if self.copied:
-            for k in self.copied:
-                made[k]._data = made[k]._data.copy("K")
-        for i in joint.began:
-            tensors[i].requires_grad_()
-        register(joint.hooked, tensors)
-        for k in self.inner:
-            made[k].requires_grad_()
-        if joint.differentiable:
-            if self.checked is None and not fused:
-                self.look_at_saved()
-            saved = results[count:]
-            if self.kept:
-                for i, array in old:
-                    arrays[i] = array
-            if self.saved_copies and not fused:
-                saved = list(saved)
-                for k in self.saved_copies:
-                    saved[k - count] = saved[k - count].copy()
-            if packs:
-                saved = pack(self, saved, tensors)
-            node = self._node(tensors, arrays, saved, fused)
-            node.random = random
-            if self.loose:
-                node.shapes = [r.shape for r in results[:count]]
-            if self.inner:
-                node.edges += tuple([made[k]._edge for k in self.inner])
-            node.cells = [cell_of(made[k]) for k in self.checked_outputs]
-            if self.one_tangent is not None:
-                made[self.one_tangent]._edge = node
-            else:
-                for number, k in enumerate(joint.tangent_of):
-                    made[k]._edge = port(node, number)
+        call.results, call.made = results, [handle(r) for r in results[:self.count]]
+        for k in self.copied:
+            call.made[k]._data = call.made[k]._data.copy("K")
         if state.inference:
-            mark_inference(made)
-        if self.simple:
-            if self.checked is not None or fused:
-                self._choose()
-            if self.marks:
-                mark_propagated(made[0], self.marks[0][1])
-            return made[0]
-        done: dict = {}
-        for o in self.early:
-            if o.tracked or not joint.ended:
-                _made_again(o, tensors, made, done)
-        for i, size, writes in joint.shrunk:
-            tensors[i].untyped_storage().resize_(size)
-            if writes:
-                mark_written(tensors[i])
-                cell_of(tensors[i]).version += writes - 1
-        if joint.ended:  # views that were made before have a history, the others none
-            for i in joint.ended:
-                tensors[i].detach_()
-            for o in self.early:
-                _made_again(o, tensors, made, done)
-        if joint.mutated or joint.reviewed:
-            write_all(joint, tensors, made)
-            if joint.differentiable:
-                node.stamp = fast["CLOCK"]
-        for i, o, writes in joint.sets:
-            old = tensors[i]._edge
-            with set_grad_enabled(False):
-                tensors[i].set_(_made_again(o, tensors, made, done))
-            if joint.differentiable and (new := tensors[i]._edge) is not old:
-                node.edges = tuple([new if edge is old else edge for edge in node.edges])
-            if writes:
-                cell_of(tensors[i]).version += writes
-        if joint.sets and joint.differentiable:  # gradients arrive at leaves with the new memory
-            taken = {i for i, _, _ in joint.sets}
-            node.edges = tuple([
-                tensors[i]._edge if i in taken else e for i, e in zip(joint.grad_of, node.edges)])
-        for gradient, k, given in joint.assigned:
-            _leave(gradient, arguments, given if k is None else made[k])
-        if joint.swept:
-            used = self._node(tensors, arrays, None, False)
-            used.count = 1
-            for k in joint.swept:
-                made[k]._edge = used
-        for i, count in joint.bumped:
-            mark_written(tensors[i])
-            if tensors[i]._cell is not INFERENCE:
-                tensors[i]._cell.version += count - 1
-        if joint.bumped and joint.differentiable:
-            node.stamp = fast["CLOCK"]
-        for i, k in joint.owned:
-            _has_own(tensors[i], made[k])
-        if joint.retained:
-            with set_grad_enabled(False):  # views that were left behind may be told, not used
-                for i in joint.retained:
-                    tensors[i].retain_grad()
-        for o in self.early:  # what changed its shape since is not written by that
-            link = done[o]._link
-            if link is not None and (link.multi or link.hidden) and not o.stale:
-                link.seen = done[o]._cell.version
-        return self._answer(tensors, made, done)
+            mark_inference(call.made)
 
     def _choose(self) -> None:
         """From the second call on: how to run a program that does nothing but compute."""
@@ -474,7 +290,7 @@ class Program:
         if (
             self.random or self.kept or self.copied or self.inner
             or self.saved_copies
-            or joint.streams or joint.began or joint.wrapped or self.count != 1
+            or joint.wrapped or self.count != 1
         ):
             return
         if not joint.differentiable:
@@ -514,12 +330,13 @@ class Program:
         node.saved, node.tensors, node.arrays = results[1:], tensors, arrays
         node.cells = (cell_of(out),) if self.checked_outputs and not fused else ()
         node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, 0
-        node.where = _users_place(2)
+        node.where = users_place(2)
         if self.marks:
             mark_propagated(out, self.marks[0][1])
         return out
 
-    def _node(self, tensors, arrays, saved, fused: bool) -> CompiledNode:
+    def node(self, tensors, arrays, saved, fused: bool) -> CompiledNode:
+        """A node of the tape for a call."""
         joint = self.joint
         node = _new(CompiledNode)
         node.program, node.count, node.fused = self, len(joint.tangent_of), fused
@@ -527,23 +344,15 @@ class Program:
         node.metas = self.metas
         node.saved, node.tensors, node.arrays, node.cells = saved, tensors, arrays, ()
         node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, 0
-        node.where = _users_place(3)
+        node.where = users_place(3)
         return node
 
-    def _answer(self, tensors, made, done: dict):
-        flat = [
-            _made_again(o, tensors, made, done) if type(o) is Output else o
-            for o in self.joint.outputs
-        ]
+    def answers(self, call: Call) -> list:
+        """The user's results, then what is assigned to places in objects."""
+        flat = [o.make(call) if isinstance(o, Output) else o for o in self.joint.outputs]
         for k, dims in self.marks:
             mark_propagated(flat[k], dims)
-        if self.joint.handles:
-            again = {id(flat[k]): copy(flat[k]) for k in self.joint.handles}
-            for k in self.joint.handles:
-                flat[k] = again[id(flat[k])]
-        if self.joint.held:
-            assign_results(self.joint.held, flat)
-        return tree_unflatten(flat, self.joint.out_spec)
+        return flat
 
     def check(self, node: CompiledNode, again: bool = False) -> None:
         """Refuse a backward whose saved values were overwritten; `again`: one that computes them
@@ -723,14 +532,6 @@ def _finite(arrays: tuple) -> bool:
     return all(a is None or a.dtype.kind not in "fc" or np.isfinite(a).all() for a in arrays)
 
 
-def _users_place(depth: int) -> tuple:
-    """Where the call was written; modules, and the general way, are between."""
-    frame = sys._getframe(depth + 1)
-    while frame.f_back is not None and not errors.is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame.f_code, frame.f_lasti
-
-
 def _not_fresh(results: tuple) -> list[int]:
     """Graph outputs that must be copied: constants of the graph, and second uses of one value."""
     seen, found = set(), []
@@ -752,157 +553,3 @@ def _only_facts(saved) -> bool:
 
 def _draws(nodes) -> bool:
     return any(cost_of(n.target) == "random" for n in nodes if n.op == "call_function")
-
-
-def generator_state():
-    """The state of the default generator, to draw the same numbers once more."""
-    from ..array.random import default_generator
-
-    return default_generator.get_state()
-
-
-class same_random_numbers:
-    """Draw from a given state, and go on from the present one afterwards."""
-
-    def __init__(self, given):
-        self.given = given
-
-    def __enter__(self):
-        if self.given is not None:
-            from ..array.random import default_generator
-
-            self.present = default_generator.get_state()
-            default_generator.set_state(self.given)
-
-    def __exit__(self, *exc):
-        if self.given is not None:
-            from ..array.random import default_generator
-
-            default_generator.set_state(self.present)
-
-
-def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
-    """One tensor of the answer; those that belong together are made from the same."""
-    t = done.get(o)
-    if t is not None:
-        return t
-    if o.kind == "graph":
-        t = made[o.index]
-        if o.opaque is not None:
-            number, chain, multi = o.opaque
-            base, steps = tensors[number], None
-            t._data, t._cell = replay(make(base._data), chain)._data, cell_of(base)
-            for step in chain:
-                steps = one_more(steps, step)
-            t._link = Opaque(base, steps, multi, None, t._cell.version)
-        elif o.shares is not None:
-            base = _made_again(o.shares[0], tensors, made, done)
-            t._data, t._cell = replay(make(base._data), o.shares[1])._data, cell_of(base)
-        elif o.piece is not None:
-            number, chain = o.piece
-            if number is not None:  # of the user's own tensor
-                with set_grad_enabled(False):
-                    shown = replay(tensors[number], chain)
-                shown._edge, shown._link.multi, t = t._edge, True, shown
-            if t._link is not None:
-                t._link.hidden = None  # gradients come to it as to an output of a function
-        elif t._link is not None and t._link.hidden and t._edge is not None:
-            t._link = None  # a view in the graph, beside pieces of the same; it has its own
-    elif o.kind == "number":
-        return made[o.index].item() if not made[o.index].ndim else Size(made[o.index].tolist())
-    elif o.kind == "input":
-        t = tensors[o.index]
-    else:
-        base = _made_again(o.of, tensors, made, done)
-        chain = o.chain if not o.told else map_aggregate(o.chain, lambda v: (
-            _made_again(v, tensors, made, done) if type(v) is Output else v))
-        with _mode(o):
-            t = replay(base, chain[:-1] if o.half else chain)
-        if o.half:
-            t = replay(t, chain[-1:])
-        if o.apart:
-            t = t.detach() if o.writes is None else make(t._data)
-            if o.writes:
-                cell_of(t).version = o.writes
-        if o.own is not None:
-            _has_own(t, made[o.own])
-        if o.multi and t._link is not None:
-            t._link.multi = True
-        if o.stale:
-            t._link.seen, t._link.multi = -1, t._link.multi or not t._link.hidden
-    if o.leaf:
-        t.requires_grad_()
-    if o.retains and t._edge is not None:
-        t.retain_grad()
-    if o.cls is not Tensor:
-        t.__class__ = o.cls
-    done[o] = t
-    return t
-
-
-def _has_own(t: Tensor, result: Tensor) -> None:
-    """Let gradients of a view come to the graph as to a result of it, where its hooks are."""
-    if result._edge is not None:
-        t._edge = result._edge
-        if t._link is not None:
-            t._link.seen = cell_of(t).version
-
-
-def _mode(o: Output):
-    """The mode in which the views of an output were made."""
-    if o.hidden == "inference":
-        return inference_mode()
-    return set_grad_enabled(not (o.hidden or o.apart))
-
-
-def _leave(gradient, arguments: list[Tensor], value: Tensor | None) -> None:
-    """Leave a gradient in a tensor's `.grad`: in the memory of the one that is there, unless the
-    function has put another in its place."""
-    meta = meta_of(gradient.holder(arguments))
-    if value is None or meta.grad is None or gradient.replaced:
-        meta.grad = value
-    elif meta.grad is not value:
-        np.copyto(meta.grad._data, value._data)
-        bump(meta.grad)
-
-
-def _move(t: Tensor, data, tensors: list[Tensor], saved: bool) -> None:
-    """Let a handle look at other memory: an input's, or its own if a backward needs the value."""
-    own = saved and all(data is not other._data for other in tensors)
-    t._data = data.copy() if own else data
-
-
-def write_all(joint: Joint, tensors: list[Tensor], made: list[Tensor]) -> None:
-    """Give inputs the shapes and the values that the function left in them."""
-    for i, steps in joint.reviewed:
-        for ov, rest, recorded in steps:
-            with set_grad_enabled(recorded):
-                inplace_view(ov, (tensors[i], *rest))
-    plain = []
-    for m in joint.mutated:
-        t = tensors[m.input]
-        if m.moved:
-            _move(t, made[m.output]._data, tensors, joint.differentiable)
-            if m.count:
-                mark_written(t)
-        if m.moved and not m.tracked:
-            continue
-        if not m.count:
-            t._edge = made[m.output]._edge
-        elif m.tracked:
-            with set_grad_enabled(True):
-                assign(t, made[m.output])
-        else:
-            if made[m.output]._data is not t._data:  # not written in place
-                np.copyto(t._data, made[m.output]._data)
-            if m.count > m.silent:
-                plain.append(t)
-            if t._link is not None:
-                t._link.seen = -1
-    if plain:
-        mark_written(*plain)
-    for m in joint.mutated:
-        if m.count - m.silent > 1:
-            cell = cell_of(tensors[m.input])
-            if cell is not INFERENCE:
-                cell.version += m.count - m.silent - 1

@@ -140,7 +140,7 @@ class Holding:
         """Have inputs of a program that modules hold looked up by their names when it runs; numbers
         and texts that they hold must be the same then, but for those that the function counts."""
         slots = self.slots()
-        fixed = {id(r.tensor) for r in joint.reads} | {id(g.tensor) for g in joint.gradients}
+        fixed = {id(g.tensor) for g in joint.input_guards if hasattr(g, "tensor")}
         plain = [(table, name, v) for table, before in self.tables[2::3]
                  for name, v in before.items()
                  if _is_plain(v) and not self.reach.only_counted(name)]
