@@ -30,7 +30,7 @@ from ..graph.make_fx import Recorder, fake_of
 from ..graph.traits import cost_of
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
-from ..memory.views import _recording, found_anew, link_detached, refresh
+from ..memory.views import found_anew, link_detached, refresh
 from ..python_state.module_tensors import Holding
 from ..python_state.own_arrays import unseen
 from ..pytree import tree_flatten, tree_unflatten

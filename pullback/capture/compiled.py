@@ -8,43 +8,29 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
-from ..array.size import hinted
 from ..core.handle import Tensor
-from ..core.op import overload
-from ..core.state import fast, intact, state, turn, uncast
-from ..core.surface import refresh
-from ..cut.settings import config, dynamo
-from ..cut.split import give_away
-from ..graph.graph import Graph
+from ..core.state import fast, intact, state, turn
+from ..cut.settings import dynamo
 from ..graph.graph_module import GraphModule
-from ..graph.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
-from ..graph.traits import viewed
 from ..python_state.module_tensors import Parts, roots_of
 from ..python_state.reachable import compared_by_identity
 from ..python_state.side_effects import Effects, Filled
 from ..pytree import tree_flatten
 from . import shared_inputs as sharing
-from .absent_tangents import without
-from .capture import Postponed, capture
-from .convention import coerced, handle, strides_of
-from .custom_functions import with_histories
-from .effects.metadata import ChangeMetadata
+from .build import Backend, Request
+from .capture import Postponed
 from .fast_guards import Short, in_line, short
 from .hooks import Overheard
-from .joint import Joint, Sizes
-from .offload import stowing
+from .joint import Sizes
+from .keys import aliases, key_of
 from .run import Program
-from .saved_tensor_hooks import graph_hooks, with_hooks
 from .subclasses import Inside, Wrapped, desugared
-from .tokens import is_late, without_forward_effects
 
 _ndarray = np.ndarray
 DECISIONS = 8  # captures of one signature for different values that the function reads
@@ -53,74 +39,6 @@ FACTS = 5  # entries of a signature before the arguments
 EFFECTS = 3  # captures of a function that does what no program does for it
 CHECKED = 2  # calls of a program that are compared with the function, if asked for
 VARIANTS = 4  # programs of one signature, for different things found outside of the function
-
-
-def simplify(module: GraphModule) -> GraphModule:
-    """Common subexpressions, no-ops and dead code, until nothing changes."""
-    graph = module.graph
-    for _ in range(4):
-        changed = (eliminate_common_subexpressions(graph) or 0) + (remove_noops(graph) or 0)
-        eliminate_dead_code(graph)
-        if not changed:
-            break
-    module.recompile()
-    return module
-
-
-def key_of(value) -> tuple:
-    """What the graph depends on, for one argument."""
-    if isinstance(value, Tensor):
-        if value._link is not None:
-            refresh(value)
-        data = value._data
-        flags = getattr(data, "flags", None)  # a tensor without data has none
-        contiguous = value.is_contiguous() if flags is None else flags.c_contiguous
-        # results lie as inputs do, and only some can be looked at in another shape
-        return data.shape, data.dtype, value._edge is not None, contiguous or data.strides
-    kind = type(value)
-    if kind is slice:
-        return kind, (value.start, value.stop, value.step)
-    if kind is _ndarray:
-        return kind, (value.shape, value.dtype)  # nothing is captured for them
-    if kind is float and (not value or value != value):
-        return kind, repr(value)  # zeros have signs, and any NaN is NaN
-    try:
-        hash(value)
-    except TypeError:
-        return kind, Same(value)
-    return kind, value
-
-
-class Same:
-    """Something that has no hash, by its identity."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.value is self.value
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-def with_unit_seed(module: GraphModule) -> GraphModule:
-    """A joint graph whose only tangent is the constant 1: primals -> outputs, gradients."""
-    graph, copied = Graph(), {}
-    for node in module.graph.nodes:
-        if node.op == "placeholder" and node.name.startswith("tangents_"):
-            val = node.meta["val"]
-            copied[node] = graph.call_function(overload("full"), ([], 1.0), {"dtype": val.dtype})
-            copied[node].meta["val"] = val
-        else:
-            copied[node] = graph.node_copy(node, lambda n: copied[n])
-    new = GraphModule(module, graph)
-    return new
 
 
 class Compiled:
@@ -221,57 +139,22 @@ class Compiled:
         self._last = made
 
     def _general(self, args, kwargs):
+        """A call that is like none before: find its program, or make one, and run it."""
         flat, spec = tree_flatten((args, kwargs))
         tensors = [v for v in flat if isinstance(v, Tensor)]
         if fast["DISPATCHES"] and not (state.mode or len(state.stack) > 1 or state.operator_modes):
             out = desugared(self, flat, spec)
             if out is not NotImplemented:
                 return out
-        if (
-            fast["ACTIVE"]
-            and (
-                state.mode
-                or state.operator_modes
-                or state.function_modes
-                or len(state.stack) > 1
-                or state.looking
-                or state.stance == "force_eager"
-            )
-            or any(type(t._data) is not _ndarray for t in tensors)
-        ):
+        if fast["ACTIVE"] and _is_watched() or any(type(t._data) is not _ndarray for t in tensors):
             return self.function(*args, **kwargs)
         if fast["ACTIVE"]:
             with turn():  # another thread may be capturing what this one reads
                 pass
         key = self.key(flat, spec, tensors)
-        program = self._known(key, tensors) or self._accepted(key, tensors)
-        refused = ""
+        refused, filled = "", False
         try:
-            if program is None:
-                program = self._instance(key, flat, tensors)
-            if program is None:
-                if (self.captures.get(key, 0) >= DECISIONS
-                        or self._family(key, flat).effects >= EFFECTS):
-                    return self.function(*args, **kwargs)
-                if self._is_strange(flat):
-                    return self.function(*args, **kwargs)
-                why = self._explain(key, flat, tensors, args, kwargs)
-                if state.stance != "default" and self.programs:
-                    if state.stance == "eager_on_recompile":
-                        return self.function(*args, **kwargs)
-                    raise errors.CompileError(errors.text(
-                        "a compiled function would have to be compiled again "
-                        f"({errors.user_line(2)}), and the stance is fail_on_recompile", why,
-                        cure="call it with inputs of the shapes and dtypes that it was compiled "
-                        "for"))
-                program = self._heeding(
-                    lambda: self._new_program(key, flat, spec, tensors, args, kwargs))
-                if program.joint.decisions is not None or (
-                        (key, 0) in self.programs and self.backend.undecided is not None):
-                    self._count(key, program)
-                self._keep(key, program)
-            if program.written:
-                program = self._apart(program, flat, spec, tensors)
+            program = self._program(key, flat, spec, tensors, args, kwargs)
         except Wrapped as met:
             return desugared(self, flat, spec, met)
         except Postponed:  # an optimizer without state, for instance; the next call is captured
@@ -280,9 +163,6 @@ class Compiled:
             if error.__cause__ is not None and self.backend.undecided is None:
                 raise error.__cause__  # noqa: B904
             refused, filled = str(error), isinstance(error, Filled)
-            if filled and not self.filled:
-                self.filled = True
-                self.backend.written(self.function, f"{refused}; it is compiled when that is done")
         except errors.DataDependentError as error:
             if self.backend.undecided is None:
                 raise
@@ -291,6 +171,38 @@ class Compiled:
             return self.function(*args, **kwargs)
         if refused:
             return self._as_written(refused, self._family(key, flat), filled, args, kwargs)
+        if program is None:
+            return self.function(*args, **kwargs)
+        return self._run(program, key, flat, tensors, args, kwargs)
+
+    def _program(self, key: tuple, flat: list, spec, tensors: list, args: tuple,
+                 kwargs: dict) -> Program | None:
+        """The program for a call, made if there is none; None: the function runs as it is."""
+        program = (self._known(key, tensors) or self._accepted(key, tensors)
+                   or self._instance(key, flat, tensors))
+        if program is None:
+            if (self.captures.get(key, 0) >= DECISIONS
+                    or self._family(key, flat).effects >= EFFECTS or self._is_strange(flat)):
+                return None
+            why = self._explain(key, flat, tensors, args, kwargs)
+            if state.stance != "default" and self.programs:
+                if state.stance == "eager_on_recompile":
+                    return None
+                raise errors.CompileError(errors.text(
+                    "a compiled function would have to be compiled again "
+                    f"({errors.user_line(2)}), and the stance is fail_on_recompile", why,
+                    cure="call it with inputs of the shapes and dtypes that it was compiled for"))
+            program = self._heeding(
+                lambda: self._new_program(key, flat, spec, tensors, args, kwargs))
+            if program.joint.decisions is not None or (
+                    (key, 0) in self.programs and self.backend.undecided is not None):
+                self._count(key, program)
+            self._keep(key, program)
+        return self._apart(program, flat, spec, tensors) if program.written else program
+
+    def _run(self, program: Program, key: tuple, flat: list, tensors: list, args: tuple,
+             kwargs: dict):
+        """Run a program; the next call like this one may come in by the short way."""
         if self.checks and program.compared < CHECKED and not isinstance(self.function, Inside):
             from .check import check
 
@@ -306,6 +218,9 @@ class Compiled:
     def _as_written(self, why: str, family: Family, filled: bool, args: tuple, kwargs: dict):
         """Call a function that does what no program does; perhaps it does that only once, or, where
         it has filled a cache, for some sizes."""
+        if filled and not self.filled:
+            self.filled = True
+            self.backend.written(self.function, f"{why}; it is compiled when that is done")
         out = self.function(*args, **kwargs)
         before = family.effects
         family.effects += EFFECTS / DECISIONS if filled else 1
@@ -472,22 +387,22 @@ class Compiled:
 
         family, numbers = self._family(key, flat), self.numbers(flat)
         varying = self._varying()
-        wishes = dynamic.Wishes(tensors, varying, family.seen, list(numbers.values()))
+        dynamic_dims = dynamic.DynamicDims(tensors, varying, family.seen, list(numbers.values()))
         now = [t._data.shape for t in tensors], list(numbers.values())
         if now not in family.seen:  # a capture that fails comes again
             family.seen.append(now)
         reads = self.reads()
-        if not (wishes or reads) or family.fixed:
+        if not (dynamic_dims or reads) or family.fixed:
             return self.build(flat, spec)
         names = dynamic.names_of(self.function, args, kwargs)
-        sizes = self.sizes(flat, names, wishes)
+        sizes = self.sizes(flat, names, dynamic_dims)
         sizes.data = sizes.checks = reads
         try:
-            program = self.build(flat, spec, sizes=sizes, wishes=wishes)
+            program = self.build(flat, spec, sizes=sizes, dynamic_dims=dynamic_dims)
         except Postponed:
             raise
         except Filled:
-            if wishes.demanded:
+            if dynamic_dims.demanded:
                 raise
             family.fixed = True  # a cache takes a symbol for something new, each time
             return self.build(flat, spec)
@@ -497,7 +412,7 @@ class Compiled:
                 if not reads or self.backend.undecided is None:
                     raise
                 return self.build(flat, spec)  # it goes by what it reads
-            if varying is not None or wishes.demanded:
+            if varying is not None or dynamic_dims.demanded:
                 raise
             error = failed
             program = self.build(flat, spec)  # which raises it again if it is the user's
@@ -528,14 +443,15 @@ class Compiled:
 
         return {k: v for k, v in enumerate(flat) if is_number(v, self.kinds)}
 
-    def sizes(self, flat: list, names: list[str], wishes) -> Sizes:
+    def sizes(self, flat: list, names: list[str], dynamic_dims) -> Sizes:
         """What is to be symbolic, and what that is called."""
         from .dynamic import local
 
         tensors, numbers = self._named(flat)
-        made = Sizes(wishes.dims, [names[k] for k in (*tensors, *numbers)],
+        made = Sizes(dynamic_dims.dims, [names[k] for k in (*tensors, *numbers)],
                      sources=[local(names[k]) for k in tensors],
-                     numbers={k: (local(names[k]), w) for k, w in zip(numbers, wishes.numbers)})
+                     numbers={k: (local(names[k]), w)
+                              for k, w in zip(numbers, dynamic_dims.numbers)})
         made.env.plain = True
         return self._of_wrappers(made, tensors)
 
@@ -561,40 +477,15 @@ class Compiled:
         self.recompiles.append(text)
         return text
 
-    def build(
-        self, flat: list, spec, roots=(), shared: dict | None = None, sizes=None, wishes=None
-    ) -> Program:
-        """Capture and compile for one signature."""
-        backend = self.backend
-        decides = backend.undecided is not None and not (sizes is not None and sizes.data)
-        joint = capture(
-            self.function, flat, spec, backend.decompositions, decides, roots, shared, sizes=sizes,
-            watch=backend.limited, hooks=self.heard)
-        tensors = [v for v in flat if isinstance(v, Tensor)]
-        if backend.recall is not None and sizes is None:
-            return make_program(joint, joint.inputs(tensors), backend, known=backend.recall(joint))
-        simplify(joint.module)
-        return self._program_of(joint, tensors, backend, sizes, wishes, self.numbers(flat))
+    def request(self, flat: list, spec, roots=(), shared: dict | None = None, sizes=None,
+                dynamic_dims=None) -> Request:
+        """What is to be captured for a call."""
+        return Request(flat, spec, roots, shared, sizes, dynamic_dims, self.numbers(flat),
+                       self.heard)
 
-    def _program_of(self, joint: Joint, tensors: list, backend: Backend, sizes, wishes,
-                    numbers: dict) -> Program:
-        """The program of a capture; of one with symbolic sizes, for those at hand."""
-        if sizes is None:
-            return make_program(joint, joint.inputs(tensors), backend)
-        from .dynamic import SymbolicProgram, check_demands
-
-        if wishes is not None:
-            check_demands(joint, sizes.env, wishes, sizes.shapes, sizes.names)
-        made = SymbolicProgram(
-            joint, sizes.env, sizes.shapes, sizes.names, backend, len(sizes.numbers))
-        shapes = [hinted(t._data.shape) for t in tensors]
-        values = made.check.bind([*shapes, *[(hinted(numbers[k]),) for k in sizes.numbers]])
-        if isinstance(values, str):  # what was assumed of sizes that nothing may depend on
-            raise errors.CompileError(errors.text(
-                f"these arguments do not fit what operators assume of sizes marked as unbacked: "
-                f"{values} ({errors.user_line()})",
-                cure="give arguments whose sizes fit one another, or leave the mark away"))
-        return made.instance(tensors, values)
+    def build(self, *given, **options) -> Program:
+        """Capture and compile for one signature; arguments are those of `request`."""
+        return self.backend.program(self.function, self.request(*given, **options))
 
 
 class Family:
@@ -608,261 +499,11 @@ class Family:
         self.fixed = False  # did a symbolic capture fail that nobody had asked for?
 
 
+def _is_watched() -> bool:
+    """Is there a mode or a level that is to see the operators of a function?"""
+    return bool(state.mode or state.operator_modes or state.function_modes
+                or len(state.stack) > 1 or state.looking or state.stance == "force_eager")
+
+
 def _shapes(given: tuple) -> tuple:
     return tuple([a._data.shape for a in given if isinstance(a, Tensor)])
-
-
-def aliases(tensors: list[Tensor]):
-    """Which arguments are the same object; None if all differ."""
-    ids = [id(t) for t in tensors]
-    return None if len(set(ids)) == len(ids) else tuple(ids.index(i) for i in ids)
-
-
-@dataclass
-class Backend:
-    """How captured graphs become callables of raw arrays."""
-
-    forward: Callable  # (module, name) -> callable
-    backward: Callable
-    partition: Callable  # (joint module, number of forward outputs) -> (forward, backward)
-    decompositions: dict
-    fuse: bool = False  # may losses compute their gradients in the forward call?
-    undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
-    limited: bool = False  # does the partitioner go by the memory that is taken?
-    layout: Any = None  # of the graphs, where it is not the run time's (`convention.py`)
-    within: Callable | None = None  # (halves, count, sizes) -> do they keep a limit of memory?
-    seeded: Callable = with_unit_seed  # what makes the graph of a fused loss
-    # told of a function that runs as it is written, though it could be captured
-    written: Callable = lambda function, why: None
-    recall: Callable | None = None  # what the disk knows of a joint graph (`compile/warm.py`)
-    loose: Callable | None = None  # for graphs with sizes by data, where others need all sizes
-
-
-def writes_of(joint: Joint) -> dict[int, int]:
-    """Graph output -> input whose new value it is, where it may take the input's memory."""
-    nodes = list(joint.module.graph.output_node().args[0])
-    turned = {e.input for e in joint.of(ChangeMetadata)}
-    return {
-        m.output: m.input
-        for m in joint.mutated
-        if m.count and not (m.tracked or m.moved) and m.input not in turned
-        and nodes.count(nodes[m.output]) == 1
-    }
-
-
-def checkpointed(module: GraphModule) -> bool:
-    """Did the function ask for values to be computed again in the backward?"""
-    wishes = (node.meta.get("recompute") for node in module.graph.nodes)
-    return any(hasattr(wish, "name") for wish in wishes)  # not the hints of our own operators
-
-
-def is_loss(module: GraphModule, count: int) -> bool:
-    """Can forward and backward be one graph?  There is one tangent, for one result."""
-    tangents = [n for n in module.graph.nodes if n.op == "placeholder" and "tangents" in n.name]
-    return count == len(tangents) == 1 and tangents[0].meta["val"].ndim == 0 and not (
-        checkpointed(module) or any(map(is_late, module.graph.nodes)))
-
-
-def make_program(
-    joint: Joint, tensors: list, backend: Backend, values: dict[str, int] | None = None,
-    known: Any = None
-) -> Program:
-    """The compiled parts of a captured function, each made when first needed.
-
-    `values` are those of its symbolic sizes, `known` is what the disk remembers: then the graph is
-    not simplified before somebody needs it.
-    """
-    module, count = joint.module, joint.forward_count
-    hooks = graph_hooks() if joint.differentiable else None
-    stowed = stowing() if joint.differentiable else None
-    given = tensors if stowed is not None else []  # nobody is to hold them for longer
-    known = known if hooks is None and stowed is None else None
-
-    @functools.cache
-    def simplified():
-        return simplify(module) if backend.recall is not None and values is None else module
-
-    if known is None or known.facts is None:
-        simplified()
-    makers = {}
-    if joint.differentiable:
-        settings = config.shallow_copy_dict()  # whenever it is cut, and by whoever asks
-
-        @functools.cache
-        def cut():
-            with config.patch(settings):
-                found = backend.partition(simplified(), count)
-            results = count if backend.layout is None else backend.layout.count
-            if stowed is not None:
-                found = stowed(found, results, given)
-            if hooks is not None:
-                found = with_hooks(found, results, hooks)
-            give_away(*tuple(found)[:2], results)
-            return found
-
-        halves = lambda: tuple(cut())[:2]
-        makers["forward"] = lambda: backend.forward(halves()[0], "forward")
-        makers["backward"] = lambda: backend.backward(halves()[1], "backward")
-        layout = backend.layout  # what a user's compiler sees is PyTorch's: all of the backward
-        makers["backward without"] = lambda absent: (
-            backend.backward(without(halves()[1], absent), "backward") if layout is None
-            else layout.backward(eager_module(without(halves()[1], absent), values)))
-        makers["eager"] = lambda absent=(): eager_module(without(
-            without_forward_effects(with_histories(joint.grafted or simplified())), absent), values)
-        makers["again"] = lambda: eager_module(
-            without_forward_effects(with_histories(GraphModule(module, joint.again))), values)
-        if backend.fuse and is_loss(module, count):
-
-            def together():
-                made = backend.seeded(simplified())
-                if backend.limited and getattr(cut(), "fused", None) and cut().fused.tight:
-                    from ..cut.simulate import tighten
-
-                    tighten(made)
-                return backend.forward(made, "loss_and_gradients")
-
-            makers["fused"] = together
-    else:
-
-        def inference():
-            simplified().writes = writes_of(joint)
-            shown = module if backend.layout is None else backend.layout.module
-            return backend.forward(shown, "inference")
-
-        makers["forward"] = inference
-    if joint.decisions is not None:
-        makers["decisions"] = lambda: backend.forward(simplify(joint.decisions), "decisions")
-    nodes = module.graph.output_node().args[0][:count]
-    facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]
-    if values is not None:
-        from ..graph.concrete import known_shape
-
-        facts = [(known_shape(shape, values), dtype) for shape, dtype in facts]
-    program = Program(joint, makers, facts, backend.fuse)
-    program.graphs = halves if joint.differentiable else lambda: (simplified(), None)
-    program.cut = cut if joint.differentiable else None
-    if hooks is not None or stowed is not None:
-        program.inlined, program.fuse, program.comparable = hooks, False, False
-    if backend.limited and program.fuse:
-        program.fuse = getattr(cut(), "fused", None) is not None
-    program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
-    program.key_of = key_of
-    if backend.layout is not None:
-        program.layout = backend.layout
-        program.graphs = halves if joint.differentiable else lambda: (backend.layout.module, None)
-        program.make = handle
-        program.copied = [k for k in program.copied if k not in backend.layout.pieces]
-        if not joint.differentiable:  # results share memory as the graph has them
-            program.copied = [k for k, n in enumerate(nodes) if viewed(n).op == "get_attr"]
-    program.metas = tuple(
-        (tensors[i]._data.shape, tensors[i]._data.dtype) if i >= 0 else facts[~i]
-        for i in joint.grad_of
-    )
-    if known is not None:
-        _remember(program, known)
-    if backend.layout is None:  # else when it is called: inputs may share memory
-        program.part("fused" if program.fuse else "forward")
-    return program
-
-
-def _remember(program: Program, known: Any) -> None:
-    """Take the parts of a program from the disk, and put there what is compiled."""
-    if known.facts is None:
-        known.keep(program)
-    else:
-        known.fill(program)
-    module = program.joint.module
-
-    def remembered(name: str, make: Callable) -> Callable:
-        def made():
-            found = known.part(name, module, program)
-            if found is None:
-                found = make()
-                known.keep_part(name, found, program)
-            return found
-
-        return made
-
-    for name in ("forward", "backward", "fused"):
-        if name in program._makers:
-            program._makers[name] = remembered(name, program._makers[name])
-
-
-def eager_module(module: GraphModule, values: dict | None) -> Callable:
-    """A joint graph, operator by operator."""
-    if values is None:
-        return module
-    from .dynamic import runs_eagerly
-
-    return runs_eagerly(module, values)
-
-
-def examples(module: GraphModule) -> list:
-    """Fake inputs of a graph."""
-    return [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
-
-
-def interpreted(module: GraphModule, name: str):
-    """Run a graph operator by operator on NumPy."""
-    return Stepwise(module) if name == "backward" else boxed(module)
-
-
-class Stepwise:
-    """A backward graph that runs operator by operator."""
-
-    def __init__(self, module: GraphModule):
-        self.module, self.run = module, boxed(module)
-        self.laid = layouts(module)
-
-    def __repr__(self) -> str:
-        return f"<backward graph on NumPy: {len(self.module.graph.nodes)} nodes>"
-
-    def __call__(self, *arrays) -> tuple:
-        return self.run(*self.laid(arrays))
-
-    def consume(self, arrays: list) -> tuple:
-        """The same for a list, which is emptied: what nobody else has ends with its last reader."""
-        from ..autograd.grad_mode import no_grad
-        from ..core.handle import make
-        from ..graph.interpreter import Interpreter
-
-        handles = [make(a) if type(a) is not int else a for a in self.laid(arrays)]
-        arrays.clear()
-        with no_grad(), uncast():
-            out = Interpreter(self.module).boxed_run(handles)
-        return tuple(o._data if isinstance(o, Tensor) else o for o in out)
-
-
-def layouts(module: GraphModule) -> Callable[[Sequence], list]:
-    """What lays the arguments of a graph as it expects them in memory: it may view tangents, which
-    come as they please."""
-    lying = [strides_of(n) if n.name.startswith("tangents_") else None
-             for n in module.graph.nodes if n.op == "placeholder"]
-    if not any(s is not None for s in lying):
-        return list
-    return lambda arrays: [a if s is None else coerced(a, s) for a, s in zip(arrays, lying)]
-
-
-def boxed_by(compiler: Callable, module: GraphModule):
-    """What a compiler makes of a graph as a function of raw arrays, tangents laid as expected."""
-    laid = layouts(module)  # of the graph as it was captured: the compiler may change it
-    run = boxed(compiler(module))
-    return run if laid is list else lambda *arrays: run(*laid(arrays))
-
-
-def boxed(function):
-    """A function of tensors as a function of raw arrays."""
-    from ..autograd.grad_mode import no_grad
-    from ..core.handle import make
-
-    def run(*arrays):
-        handles = [make(a) if type(a) is not int and type(a) is not float else a for a in arrays]
-        with no_grad(), uncast():
-            out = (
-                function(handles) if getattr(function, "_boxed_call", False) else function(*handles)
-            )
-        if isinstance(out, Tensor):  # the test of a loop
-            return (out._data,)
-        return tuple(o._data if isinstance(o, Tensor) else o for o in out)
-
-    return run

@@ -91,7 +91,7 @@ def local(name: str) -> str:
     return f"L['{first}']{bracket}{path}"
 
 
-class Wishes:
+class DynamicDims:
     """Which dims of the arguments, and which numbers, are symbolic, and between which bounds."""
 
     def __init__(self, tensors: list[Tensor], dynamic: bool | None, seen: list[tuple],
@@ -137,15 +137,17 @@ def _other(a: Any, b: Any) -> bool:
     return a != b and not (a != a and b != b)
 
 
-def check_demands(joint: Joint, env: ShapeEnv, wishes: Wishes, shapes: list, names: list) -> None:
+def check_demands(joint: Joint, env: ShapeEnv, dynamic_dims: DynamicDims, shapes: list,
+                  names: list) -> None:
     """Refuse a capture that has fixed a size which the user marked as dynamic."""
-    for i, d in wishes.demanded:
+    for i, d in dynamic_dims.demanded:
         n = shapes[i][d]
         if not isinstance(n, Symbolic):  # 0 and 1 have programs of their own
             continue
         number = n.node.maybe_as_int()
         if number is None:
-            low, high = wishes.dims[i][d] if wishes.dims[i][d] is not True else (2, None)
+            wanted = dynamic_dims.dims[i][d]
+            low, high = wanted if wanted is not True else (2, None)
             if not low <= n.hint <= (n.hint if high is None else high):
                 raise errors.ConstraintViolationError(
                     f"Constraints violated ({names[i]}.size()[{d}])! It is {n.hint}, and was "
@@ -269,7 +271,7 @@ class SymbolicProgram:
 
     def instance(self, tensors: list[Tensor], values: dict[str, int]) -> Any:
         """The program for given sizes."""
-        from .compiled import make_program
+        from .build import make_program
 
         of, backend = values.__getitem__, self.backend
         sized = _Sized(of)

@@ -24,8 +24,9 @@ from ..graph.graph_module import GraphModule
 from ..graph.passes import eliminate_dead_code
 from ..graph.tables import normalized
 from ..pytree import tree_flatten
+from .build import Backend, Request, program_of
 from .capture import capture
-from .compiled import Backend, Compiled
+from .compiled import Compiled
 from .convention import Layout
 from .effects.metadata import ChangeMetadata
 from .joint import Joint, Sizes
@@ -46,18 +47,18 @@ class AotFunction(Compiled):
         self.number = functools.cache(next_program)  # counted when it is first compiled
         self.duplicates: dict[tuple, tuple[int, tuple]] = {}  # programs whose inputs were merged
 
-    def build(self, flat: list, spec: Any, roots: Any = (), shared: dict | None = None,
-              sizes: Sizes | None = None, wishes: Any = None) -> Program:
+    def build(self, *given: Any, **options: Any) -> Program:
         """Capture and compile for one signature."""
-        tensors = [v for v in flat if isinstance(v, Tensor)]
-        joint = self._captured(flat, spec, tensors, roots, shared, sizes)
+        request = self.request(*given, **options)
+        tensors = request.tensors
+        joint = self._captured(request, tensors)
         wrappers = self.function if isinstance(self.function, Inside) else None
-        layout = Layout(joint, flat, self.keep, wrappers, self.writes)
+        layout = Layout(joint, request.flat, self.keep, wrappers, self.writes)
         eliminate_dead_code(joint.module.graph)
         joint.module.recompile()
         number = self.number
         parts = self._parts(layout, number)
-        program = self._program_of(joint, tensors, parts, sizes, wishes, self.numbers(flat))
+        program = program_of(joint, request, parts)
         program.number, program.tracked = number, [t._edge is not None for t in tensors]
         if program.symbolic is not None:
             program.symbolic.notes = {"number": number, "tracked": program.tracked}
@@ -66,14 +67,14 @@ class AotFunction(Compiled):
             program.part("backward")
         return program
 
-    def sizes(self, flat: list, names: list[str], wishes: Any) -> Sizes:
+    def sizes(self, flat: list, names: list[str], dynamic_dims: Any) -> Sizes:
         """What is to be symbolic, named as PyTorch's `aot_function` does."""
         tensors, numbers = self._named(flat)
         return self._of_wrappers(Sizes(
-            wishes.dims, [names[k] for k in (*tensors, *numbers)],
+            dynamic_dims.dims, [names[k] for k in (*tensors, *numbers)],
             sources=[f"__meta_utils_unknown_tensor{i}" for i in range(len(tensors))],
-            numbers={k: (f"sym_{k}", w) for k, w in zip(numbers, wishes.numbers)}, special=True),
-            tensors)
+            numbers={k: (f"sym_{k}", w) for k, w in zip(numbers, dynamic_dims.numbers)},
+            special=True), tensors)
 
     def reads(self) -> bool:
         return bool(self.dynamic) or super().reads()
@@ -107,7 +108,9 @@ class AotFunction(Compiled):
         self._family(key, flat).programs.append(program.symbolic)
         program.part("forward")
 
-    def _captured(self, flat, spec, tensors: list, roots, shared, sizes) -> Joint:
+    def _captured(self, request: Request, tensors: list) -> Joint:
+        flat, spec, roots, shared = request.flat, request.spec, request.roots, request.shared
+        sizes = request.sizes
         table = self.backend.decompositions
         if config.selective_decompose:
             table = Selected(table)

@@ -846,7 +846,7 @@ def aot_compile_joint_with_descriptors(
 ) -> Callable:
     """A function of (parameters, buffers, arguments) from a joint graph with descriptors."""
     from ..cut.partition import default_partition
-    from .compiled import Backend, boxed_by, examples, make_program
+    from .build import Backend, boxed_by, examples, make_program
     from .compilers import nop
 
     found = jd._exported

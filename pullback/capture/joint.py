@@ -210,6 +210,17 @@ class Joint:
     members: set[int] = field(default_factory=set)  # inputs that follow from a root
     writes: list[tuple] = field(default_factory=list)  # nodes before and after (`mutations.py`)
 
+    def __str__(self) -> str:
+        """The graph as code, then effects, results and guards, one per line."""
+        guards = [*self.input_guards, *self.guards, self.outside, self.decisions]
+        lines = [
+            self.module.code.strip(),
+            *[f"# effect: {e}" for e in self.effects],
+            *[f"# returns: {o}" for o in self.outputs],
+            *[f"# guard: {g}" for g in guards if g is not None],
+        ]
+        return "\n".join(lines)
+
     def of(self, kind: type[_E]) -> list[_E]:
         """The effects of one kind."""
         return [e for e in self.effects if type(e) is kind]

@@ -30,13 +30,13 @@ _DEFAULTS = {"quant_type": "torch.float8_e5m2", "allowed_dtypes": "torch.bfloat1
              "skip_dynamo_guards": False, "quantize_dynamic_shape": False}
 
 
-def stowing() -> Callable | None:
+def offloading() -> Callable | None:
     """What is to be done with the halves of a graph, by the settings in force; None: nothing."""
     wanted = code_generator.post_grad_fusion_options.get(PASS)
     options = None if wanted is None else _read(wanted)
     if options is None and not config.enable_activation_offloading:
         return None
-    return partial(_stowed, options, config.enable_activation_offloading)
+    return partial(_offloaded, options, config.enable_activation_offloading)
 
 
 def _read(wanted: dict) -> dict:
@@ -56,7 +56,8 @@ def _read(wanted: dict) -> dict:
     return options | {"quant_type": found[0], "allowed_dtypes": found[1:]}
 
 
-def _stowed(options: dict | None, offload: bool, halves: tuple, count: int, tensors: list) -> tuple:
+def _offloaded(options: dict | None, offload: bool, halves: tuple, count: int,
+               tensors: list) -> tuple:
     forward = next(iter(halves))
     results = forward.graph.output_node().args[0]
     inputs = [n for n in forward.graph.nodes if n.op == "placeholder"]

@@ -37,6 +37,7 @@ from .effects.order import in_order
 from .effects.results import Output, ReturnValue
 from .forward_again import pulled_back
 from .joint import Identity, Joint
+from .keys import key_of
 from .mutations import memory
 from .node import (
     CompiledNode,
@@ -201,7 +202,7 @@ class Program:
 
     def finds_alike(self, arguments: list[Tensor]) -> bool:
         """The same for tensors that it found, not for what it computes from the arguments."""
-        joint, key_of = self.joint, self.key_of
+        joint = self.joint
         if joint.differentiable and (fast["ACTIVE"] or self.inlined) and (
                 self.inlined != graph_hooks()):
             return False

@@ -1,7 +1,6 @@
 """`compile`: the captured graphs of a function, made native.
 
-Capturing and running are `capture/`'s, cutting is `cut/`'s; this file only chooses the backend.
-Read `backend.py` next.
+The way of a function is `pipeline.py`, which is to be read next; this file only chooses its steps.
 """
 
 from __future__ import annotations
@@ -9,29 +8,18 @@ from __future__ import annotations
 import functools
 import os
 import warnings
+from collections.abc import Callable
 
 from .. import errors
-from ..capture.compiled import (
-    Backend,
-    Compiled,
-    boxed_by,
-    examples,
-    interpreted,
-    is_loss,
-    with_unit_seed,
-)
+from ..capture import build
+from ..capture.build import boxed_by, examples, interpreted, is_loss, with_unit_seed
+from ..capture.compiled import Compiled
 from ..core.state import state
 from ..cut import refusals
 from ..decomp import Everything
 from ..graph.graph_module import GraphModule
 from .backends import AotAutograd, lookup_backend
-
-
-def native(module: GraphModule, name: str):
-    """The default backend: C, or NumPy where there is no compiler."""
-    from .backend import compile_graph
-
-    return compile_graph(module, name)
+from .pipeline import Pipeline
 
 
 def _min_cut(module: GraphModule, count: int):
@@ -100,14 +88,7 @@ def compile(
     )
     if model is None:
         return again
-    if mode is not None and mode not in _MODES:
-        raise errors.CompileError(errors.text(
-            f"Unrecognized mode={mode}, should be one of: {_MODES} ({errors.user_line()})",
-            cure="leave it out: they all do the same here"))
-    if mode is not None and options:
-        raise errors.CompileError(errors.text(
-            "Either mode or options can be specified, but both can't be specified at the same "
-            f"time. ({errors.user_line()})", cure="leave mode out"))
+    _check_mode(mode, options)
     if disable:
         return model
     if state.mode and getattr(state.stack[state.mode], "exports", False):
@@ -118,11 +99,70 @@ def compile(
         raise errors.ArgumentError(errors.text(
             f"compile() wants a function, got {type(model).__name__} ({errors.user_line()})",
             cure="pass a function or a module, not what it returns"))
+    fuse = _check_options(model, options, dynamic, check, fullgraph)
+    backend = lookup_backend(backend or "native")
+    undecided = None if fullgraph else _undecided
+    if isinstance(backend, AotAutograd):
+        made = backend.compiled(model, undecided, dynamic)
+    else:
+        made = Compiled(model, pipeline(backend, fuse, undecided, memory), dynamic)
+    made.again = again
+    made.checks = os.environ.get("PULLBACK_CHECK", "0") not in ("", "0") if check is None else check
+    if hasattr(model, "_parameters"):  # a module
+        from ..nn.compiled import OptimizedModule
+
+        return OptimizedModule(model, made)
+    return made
+
+
+def pipeline(backend="native", fuse: bool = True, undecided: Callable | None = None,
+             memory: int | float | str | None = None) -> Pipeline:
+    """The steps for a backend: "native", "numpy" or a function of a graph and example inputs."""
+    # native code knows whose parts refuse indices by another exception
+    whole = ("values", "indices") if backend == "numpy" else ("values",)
+    steps = Pipeline(
+        decompositions=Everything(whole, True), simplify=build.simplify, partition=_min_cut,
+        fuse=fuse, undecided=undecided, written=_as_written)
+    if backend == "native":
+        from .warm import recall
+
+        steps.loose = interpreted
+        steps.recall = functools.partial(recall, fuse=fuse, flags=f"memory {memory}")
+    else:  # graphs are not taken apart any further
+        steps.schedule = steps.emit = lambda graph, name: graph
+        compiler = interpreted if backend == "numpy" else _compiler(backend)
+        steps.load = lambda graph, name, code: compiler(code(), name)
+    if memory is not None:
+        from ..cut.budget import parse_memory, within
+        from ..cut.simulate import Meter
+        from .memory import Planned
+
+        limit, native = parse_memory(memory), backend == "native"
+        steps.partition = functools.partial(_limited, memory=limit, planned=native, fuse=fuse)
+        steps.limited, steps.within = True, functools.partial(
+            within, limit, Planned if native else Meter)
+    return steps
+
+
+def _check_mode(mode, options) -> None:
+    """Refuse modes that nobody knows."""
+    if mode is not None and mode not in _MODES:
+        raise errors.CompileError(errors.text(
+            f"Unrecognized mode={mode}, should be one of: {_MODES} ({errors.user_line(1)})",
+            cure="leave it out: they all do the same here"))
+    if mode is not None and options:
+        raise errors.CompileError(errors.text(
+            "Either mode or options can be specified, but both can't be specified at the same "
+            f"time. ({errors.user_line(1)})", cure="leave mode out"))
+
+
+def _check_options(model, options, dynamic, check, fullgraph) -> bool:
+    """Refuse options that nobody knows; may losses compute their gradients in the forward call?"""
     refusals.later("compile", model)
     if options is not None and not isinstance(options, dict):
         raise errors.ArgumentError(errors.text(
             f"compile(): options must be a dict, got {type(options).__name__} "
-            f"({errors.user_line()})", cure='write options={"fuse_backward": False}'))
+            f"({errors.user_line(1)})", cure='write options={"fuse_backward": False}'))
     if dynamic is not None:
         refusals.switch("compile", dynamic=dynamic)
     if check is not None:
@@ -133,43 +173,10 @@ def compile(
     unknown = sorted(set(options) - _THEIRS)
     if unknown:
         raise errors.ArgumentError(errors.text(
-            f"compile(): unknown options {unknown} ({errors.user_line()})",
+            f"compile(): unknown options {unknown} ({errors.user_line(1)})",
             cure="known is 'fuse_backward', and accepted without effect are "
             f"{', '.join(sorted(_THEIRS))}"))
-    backend, cut = lookup_backend(backend or "native"), _min_cut
-    if memory is not None:
-        from ..cut.budget import parse_memory, within
-        from ..cut.simulate import Meter
-        from .memory import Planned
-
-        limit = parse_memory(memory)
-        cut = functools.partial(_limited, memory=limit, planned=backend == "native", fuse=fuse)
-        keeps = functools.partial(within, limit, Planned if backend == "native" else Meter)
-    undecided = None if fullgraph else _undecided
-    if isinstance(backend, AotAutograd):
-        made = backend.compiled(model, undecided, dynamic)
-    else:
-        forward, backward = _backend(backend)
-        # native code knows whose parts refuse indices by another exception
-        whole = ("values", "indices") if backend == "numpy" else ("values",)
-        parts = Backend(
-            forward, backward, cut, Everything(whole, True), fuse, undecided, memory is not None,
-            within=None if memory is None else keeps,
-            written=_as_written
-        )
-        if backend == "native":
-            from .warm import recall
-
-            parts.loose = interpreted
-            parts.recall = functools.partial(recall, fuse=fuse, flags=f"memory {memory}")
-        made = Compiled(model, parts, dynamic)
-    made.again = again
-    made.checks = os.environ.get("PULLBACK_CHECK", "0") not in ("", "0") if check is None else check
-    if hasattr(model, "_parameters"):  # a module
-        from ..nn.compiled import OptimizedModule
-
-        return OptimizedModule(model, made)
-    return made
+    return fuse
 
 
 def _undecided(function, why: str) -> None:
@@ -184,16 +191,13 @@ def _as_written(function, why: str) -> None:
     warn(f"compile(): {name} runs operator by operator for arguments like these: {why}.")
 
 
-def _backend(backend):
-    if backend == "native":
-        return native, native
-    if backend == "numpy":
-        return interpreted, interpreted
+def _compiler(backend):
+    """A user's backend as a compiler of graphs."""
     if not callable(backend):
         raise errors.CompileError(errors.text(
             f"compile(): a backend is a name or a function, not {backend!r} "
-            f"({errors.user_line()})", cure="backend='native', or a function of a graph module and "
-            "example inputs that returns a callable"))
+            f"({errors.user_line(2)})", cure="backend='native', or a function of a graph module "
+            "and example inputs that returns a callable"))
 
     def made_of(module, name):
         try:
@@ -204,7 +208,4 @@ def _backend(backend):
             raise BackendCompilerFailed(backend, error) from error
         return refusals.compiled(made, backend, name)
 
-    def run(module, name):
-        return boxed_by(lambda graph: made_of(graph, name), module)
-
-    return run, run
+    return lambda module, name: boxed_by(lambda graph: made_of(graph, name), module)

@@ -19,7 +19,7 @@ import numpy as np
 from .. import errors
 from ..array.dtype import default
 from ..array.size import Symbolic
-from ..capture.compiled import interpreted
+from ..capture.build import interpreted
 from ..table.effects import effect_of
 from . import cache, native, toolchain
 from .errors import (
@@ -35,6 +35,7 @@ from .errors import (
 from .interpret import Interpreter, attribute, kernel_of, returns_one
 
 if TYPE_CHECKING:
+    from .schedule import Schedule
     from .unit import Unit
 
 _CHECKS = {"dim": errors.DimError, "shape": errors.ShapeError}  # what a failed check raises
@@ -84,12 +85,13 @@ class CompiledGraph:
             return file.read()
 
 
-def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
+def compile_graph(gm: object, name: str = "graph",
+                  code: Callable[[], Unit] | None = None) -> Callable[..., tuple]:
     """Native code for a functional graph of core operators.
 
     The result takes raw NumPy arrays, one per placeholder, and returns a tuple of arrays.  Of a
     graph with symbolic sizes it is a `SizedGraph`, unless no input tells some of them: then
-    operators run one by one.
+    operators run one by one.  `code` makes the C text, where the disk does not know the graph.
     """
     if is_sized(gm):
         from .sized import SizedGraph, has_untold_sizes
@@ -102,9 +104,9 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
         _warn_once(error)
         return Interpreter(gm, name)
     except OSError as error:
-        return _elsewhere(gm, name, CacheUnusable(cache.folder(), error), error)
+        return _elsewhere(gm, name, code, CacheUnusable(cache.folder(), error), error)
     try:
-        return _compile(gm, name, tools)
+        return _compile(gm, name, tools, code)
     except GraphTooLarge as error:
         warn(f"{error}\n  It runs on NumPy, operator by operator.")
         return Interpreter(gm, name)
@@ -114,16 +116,17 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
         warn(f"{error}\n  This graph runs on NumPy, slower.")
         return Interpreter(gm, name)
     except CacheUnusable as error:
-        return _elsewhere(gm, name, error, error.reason)
+        return _elsewhere(gm, name, code, error, error.reason)
     except CompileError as error:
         errors.located(error)
         raise
 
 
-def _elsewhere(gm: object, name: str, error: CacheUnusable, reason: OSError) -> Callable:
+def _elsewhere(gm: object, name: str, code: Callable | None, error: CacheUnusable,
+               reason: OSError) -> Callable:
     """The disk is full, say: once more in a temporary folder, else on NumPy."""
     if cache.retreat(reason):
-        return compile_graph(gm, name)
+        return compile_graph(gm, name, code)
     _warn_once(error)
     return Interpreter(gm, name)
 
@@ -158,24 +161,32 @@ def is_sized(module: object) -> bool:
     return False
 
 
-def make_native(gm: object, name: str, tools: toolchain.Toolchain, sized: bool = False) -> Unit:
-    """The C text and the plan of a graph; products of matrices that it needs are begun."""
-    from ..cut.simulate import is_tight
+def schedule_graph(gm: object, name: str) -> Schedule:
+    """The kernels and calls of a graph, in the order in which they run."""
     from .lower import lower  # a warm cache needs none of these
-    from .memory import given_away
     from .schedule import schedule
-    from .unit import make_unit
 
     count = len(gm.graph.nodes)
     if count > MOST_NODES:
         raise GraphTooLarge(name, f"{count:,} nodes", f"{MOST_NODES:,} nodes")
-    lowered = lower(gm)
-    writes = getattr(gm, "writes", None)
-    unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes, writes, sized,
+    return schedule(lower(gm))
+
+
+def emit_code(kernels: Schedule, name: str, tools: toolchain.Toolchain | None = None,
+              sized: bool = False) -> Unit:
+    """The C text and the plan of a graph; products of matrices that it needs are begun."""
+    from ..cut.simulate import is_tight
+    from .memory import given_away
+    from .unit import make_unit
+
+    lowered = kernels.lowered
+    gm, width = lowered.graph, (tools or toolchain.find()).vector_bytes
+    unit = make_unit(lowered, kernels, name, width, getattr(gm, "writes", None), sized,
                      given_away(gm), is_tight(gm))
     if unit.length > MOST_TEXT:
-        raise GraphTooLarge(name, f"{count:,} nodes, with kernels of {unit.length:,} characters,",
-                            f"{MOST_TEXT:,} characters")
+        raise GraphTooLarge(
+            name, f"{lowered.count:,} nodes, with kernels of {unit.length:,} characters,",
+            f"{MOST_TEXT:,} characters")
     unit.plan["products"] = [
         kind
         for kind, letter in ("fs", "dd")
@@ -194,13 +205,14 @@ def load(gm: object, name: str, plan: dict, path: str | None) -> Callable:
     return _load(gm, name, plan, path, runtime)
 
 
-def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph:
+def _compile(gm: object, name: str, tools: toolchain.Toolchain,
+             code: Callable[[], Unit] | None = None) -> CompiledGraph:
     key = cache.key(graph_text(gm), name, package_text(), *identity(tools))
     for attempt in range(2):
         kept = _kept(key)
         cache.used(key, kept is not None)
         if kept is None:
-            unit = make_native(gm, name, tools)
+            unit = emit_code(schedule_graph(gm, name), name, tools) if code is None else code()
             plan, report = unit.plan, unit.report
             plan["externs"] = _externs(gm, plan)
             has_code = bool(unit.source)

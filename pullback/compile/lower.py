@@ -36,6 +36,7 @@ class Lowered:
     externs: dict[str, object] = field(default_factory=dict)  # node name -> node of a NumPy step
     count: int = 0  # nodes of the graph
     kept: list[Value] = field(default_factory=list)  # of steps that run whether used or not: draws
+    graph: object = None  # the graph module itself
 
 
 def op_name(target: object) -> str:
@@ -111,7 +112,7 @@ def is_graph(gm: object, node: object) -> bool:
 def lower(gm: object) -> Lowered:
     """All nodes of a graph module."""
     b = Builder()
-    out = Lowered(b, [], [], [], [])
+    out = Lowered(b, [], [], [], [], graph=gm)
     env: dict = {}
     constants = []
     for node in gm.graph.nodes:

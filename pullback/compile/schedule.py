@@ -47,6 +47,14 @@ class Schedule:
         for value in self.order:
             self._place(value)
 
+    def __str__(self) -> str:
+        """Kernels with what they compute, and calls, one per line."""
+        return "\n".join(
+            f"{n}: {item.call.kind} {item.call.name}" if isinstance(item, CallItem) else
+            f"{n}: kernel over {list(item.dims)}: " + ", ".join(
+                f"{r.how} {r.value.name}" for r in item.roots)
+            for n, item in enumerate(self.items))
+
     def _place(self, v: Value) -> None:
         if v.numel == 0 and v.kind != "call":
             self.where[v] = ()

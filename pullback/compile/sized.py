@@ -34,11 +34,12 @@ from . import cache, native, toolchain
 from .backend import (
     CompiledGraph,
     compile_graph,
+    emit_code,
     graph_text,
     identity,
     load,
-    make_native,
     package_text,
+    schedule_graph,
 )
 from .errors import CodeNotSound, CompileError, warn
 from .expressions import held
@@ -117,7 +118,7 @@ def write(
 ) -> Library:
     """A library for sizes like these."""
     domain = Domain(env, values)
-    unit = make_native(general(module, domain), name, tools, sized=True)
+    unit = emit_code(schedule_graph(general(module, domain), name), name, tools, sized=True)
     guards = domain.guards()
     fits = " and ".join([source for _, source in guards]) or "True"
     numbers = tuple(domain.table)

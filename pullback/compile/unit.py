@@ -64,6 +64,9 @@ class Unit:
     report: dict
     length: int  # characters of its kernels
 
+    def __str__(self) -> str:
+        return self.source
+
 
 def type_number(code: str) -> int:
     if code == "bfloat16":

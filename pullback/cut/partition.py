@@ -62,6 +62,10 @@ class Partition(tuple):
         pair.report = report
         return pair
 
+    def __str__(self) -> str:
+        """Both graphs as code."""
+        return f"# forward\n{self[0].code.strip()}\n\n# backward\n{self[1].code.strip()}"
+
     @property
     def forward(self) -> GraphModule:
         return self[0]

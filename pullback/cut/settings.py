@@ -97,7 +97,7 @@ _ACTING = {
     "fake_tensor_propagate_real_tensors": (False, _SWITCH),
     "treat_parameters_as_free_to_save": (True, _SWITCH),
     "cse": (True, _SWITCH),  # is what they find twice computed once?
-    # do values that meta["should_offload"] marks wait for the backward in host memory (stowing.py)?
+    # do values that meta["should_offload"] marks wait for the backward in host memory (offload.py)?
     # Transfers happen where they are written: there is no second stream, and nothing to prefetch.
     "enable_activation_offloading": (False, _SWITCH),
     "activation_offload_separate_stream": (False, (False,)),

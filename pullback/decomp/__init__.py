@@ -102,6 +102,9 @@ class Everything:
         self.whole = whole  # operators whose entries have one of these as `trusts` stay as they are
         self.careful = careful  # may none take values that the operator refuses?
 
+    def __str__(self) -> str:
+        return f"all operators are taken apart but {', '.join(sorted(self.whole))}"
+
     def get(self, o: OpOverload, default: Any = None) -> Any:
         if o.op.trusts in self.whole:
             return default

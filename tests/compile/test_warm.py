@@ -8,7 +8,7 @@ import pytest
 
 import pullback as torch
 from pullback import errors
-from pullback.capture import compiled as api
+from pullback.capture import build as api
 from pullback.compile import cache, native, warm
 from pullback.testing.two_tensor import TwoTensor
 from pullback.utils.checkpoint import checkpoint

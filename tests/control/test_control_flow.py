@@ -566,7 +566,7 @@ def test_results_that_nobody_uses_have_no_part_in_gradients(name):
 
 def test_graphs_of_one_result_run_on_arrays():
     """The test of a loop returns a tensor, not a tuple of one."""
-    from pullback.capture.compiled import boxed
+    from pullback.capture.build import boxed
 
     for value in (0.5, 1.5):
         assert boxed(lambda x: x > 1)(np.array(value)) == (np.array(value > 1),)

@@ -1,7 +1,7 @@
 """Graphs for tests of the compiler alone: functions of tensors traced as `compile` traces them."""
 
 import pullback as pb
-from pullback.capture.compiled import simplify
+from pullback.capture.build import simplify
 from pullback.decomp import decomposition_table
 from pullback.fx.make_fx import make_fx
 
