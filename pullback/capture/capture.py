@@ -15,11 +15,10 @@ from weakref import WeakSet
 import numpy as np
 
 from .. import errors
-from ..array import reals
 from ..array.fake import Fake
 from ..array.generator import Generator, default_generator
 from ..core import events, tape
-from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
+from ..core.handle import Link, Tensor, cell_of, make, one_more
 from ..core.hooks import RemovableHandle
 from ..core.op import overload
 from ..core.state import intact, state, tied, turn
@@ -40,6 +39,7 @@ from .effects.gradients import Gradient
 from .finish import Ending
 from .forward_again import note_whole
 from .hooks import Hooking, tables_of
+from .inputs import StandIns
 from .joint import Adopted, Joint, Read, Reviewed, Sizes, input_edge
 from .memory import Placing
 from .results import retains
@@ -477,80 +477,41 @@ def capture(
         from ..cut.eager_peak import Diary
 
         level.diary = Diary()
-    by_data: contextlib.AbstractContextManager = contextlib.nullcontext()
-    if sizes is not None:
-        from ..graph.sizes import SizeNodes, sized_by
-
-        recorder.sizes = SizeNodes(recorder, sizes.env, inputs_only=True)
-        recorder.sizes.checks = sizes.checks
-        by_data = sized_by(recorder.sizes if sizes.data else None)
-    tensors = [v for v in flat if isinstance(v, Tensor)]
-    firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
-    unique = list(range(len(tensors))) if distinct else sorted(firsts.values())
+    by_data = _symbolic(recorder, sizes)
+    inputs = StandIns(level, flat, distinct)
     holding = Holding(*((function, *flat, *(hooks or ())) if ordinary else ()),
                       tensors_only=not ordinary or literal and not decides)
     with turn(), intact(level.give_back, holding.before.put_back), holding, level, by_data:
         level.shared = shared or {}
-        fakes = {i: fake_of(tensors[i]) for i in unique}
-        if sizes is not None:
-            fakes = {i: sizes.of(i, t) for i, t in fakes.items()}
-            sizes.shapes = [fakes[firsts[id(t)]]._data.shape for t in tensors]
-        if state.reals:
-            for i, t in fakes.items():
-                reals.beside(t, tensors[i])
-        nodes = {i: recorder.input(tensors[i], fakes[i]) for i in unique}
-        for root in roots:
-            t = root.found(tensors)
-            root.begin(t, level, recorder.input(t))
-            level.first[id(root.input)] = root.input._data
-            if root.whole is not None:  # its values come from memory that has no history
-                level.wrote_unrecorded(root.input)
-        handles, boxes, made = [], [], {}
-        for i in unique:
-            value = tensors[i]
-            member = level.shared.get(id(value))
-            if member is not None:
-                t, box = member.handle(value), None
-            else:
-                t = level.wrap(fakes[i], nodes[i])
-                box = level.first[id(t)] = t._data
-                if value._edge is not None:
-                    t._edge = level.starts[id(t)] = input_edge(
-                        t, value._edge, box, level.collected)
-            if value._meta is not None:
-                meta_of(t).grad = value._meta.grad
-            level.note_gradient(t, i)
-            level.listen(t, tables_of(value))
-            handles.append(t)
-            boxes.append((box, t._edge, t._data))
-            made[i] = t
-        handles += [r.input for r in roots]
-        boxes += [(None if r.whole else r.input._data, r.input._edge, r.input._data)
-                  for r in roots]
-        given = iter(range(len(tensors)) if distinct else [firsts[id(t)] for t in tensors])
-        inputs = [made[next(given)] if isinstance(v, Tensor) else v for v in flat]
-        if sizes is not None and sizes.numbers:
-            inputs = [sizes.number(k, v) for k, v in enumerate(inputs)]
-            for k in sizes.numbers:
-                recorder.sizes.given(k, inputs[k])
-        args, kwargs = tree_unflatten(inputs, spec)
+        inputs.begin(sizes, roots)
+        given = inputs.arguments(sizes)
+        args, kwargs = tree_unflatten(given, spec)
         holding.refuse_arguments(flat)
         with holding.watched():
             out = function(*args, **kwargs)
-            out = holding.taken(out, inputs, tree_flatten((args, kwargs))[0])
+            out = holding.taken(out, given, tree_flatten((args, kwargs))[0])
             held = holding.before.results()
             holding.refuse_attributes(out, held, level)
             own = unseen(level, tree_flatten(out)[0])
             if ordinary:
                 level.overheard()
-            handles += [a.handle for a in level.adopted]
-            boxes += [(a.box, a.start, a.first) for a in level.adopted]
+            handles = [*inputs.handles, *[a.handle for a in level.adopted]]
+            boxes = [*inputs.boxes, *[(a.box, a.start, a.first) for a in level.adopted]]
             joint = Ending(level, recorder, handles, boxes, out, held).program()
         holding.before.refuse(len(held))  # what its backward has done
     joint.module.diary = level.diary and level.diary.closed()
-    joint.unique = None if len(unique) == len(tensors) else unique
-    joint.roots = list(roots)
+    joint.unique, joint.members, joint.roots = inputs.merged(), inputs.members(), list(roots)
     joint.adopted = [own.get(id(t), t) for t in joint.adopted]
     holding.looked_up(joint)
-    joint.members = {n for n, i in enumerate(unique) if id(tensors[i]) in (shared or {})}
     return joint
+
+
+def _symbolic(recorder: CaptureRecorder, sizes: Sizes | None) -> contextlib.AbstractContextManager:
+    """Let a recorder have nodes for symbolic sizes; a block in which those by data are symbols."""
+    if sizes is None:
+        return contextlib.nullcontext()
+    from ..graph.sizes import SizeNodes, sized_by
+
+    recorder.sizes = SizeNodes(recorder, sizes.env, inputs_only=True)
+    recorder.sizes.checks = sizes.checks
+    return sized_by(recorder.sizes if sizes.data else None)

@@ -95,6 +95,13 @@ class Layout:
         if effectful(self.graph):
             forward, backward = self._threaded(forward, backward)
         self.count = len(forward)
+        self._finish(forward, backward, writes)
+        name = joint.module.__class__.__name__
+        self.module = for_users(GraphModule(joint.module, self.graph, name))
+
+    def _finish(self, forward: list, backward: list, writes: bool) -> None:
+        """Let the graph return its results; with `writes` it has the function's own writes."""
+        joint = self.joint
         if joint.differentiable:  # partitioners get a function of two lists
             results = [*forward, *backward]
             inputs, late = len(self.slots) + self.tokens, len(self.tangents) + self.late
@@ -114,8 +121,6 @@ class Layout:
         for node in self.graph.nodes:
             if isinstance(node.meta.get("val"), Tensor):
                 node.meta["tensor_meta"] = metadata(node.meta["val"])
-        name = joint.module.__class__.__name__
-        self.module = for_users(GraphModule(joint.module, self.graph, name))
 
     def _slots(self, flat: list) -> list[tuple]:
         """The inputs of the graph in order: ("input", number), ("value", what it is) or

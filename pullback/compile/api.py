@@ -95,10 +95,6 @@ def compile(
         warnings.warn("torch.compile is ignored when called inside torch.export region",
                       stacklevel=2)
         return model
-    if not callable(model):
-        raise errors.ArgumentError(errors.text(
-            f"compile() wants a function, got {type(model).__name__} ({errors.user_line()})",
-            cure="pass a function or a module, not what it returns"))
     fuse = _check_options(model, options, dynamic, check, fullgraph)
     backend = lookup_backend(backend or "native")
     undecided = None if fullgraph else _undecided
@@ -158,6 +154,10 @@ def _check_mode(mode, options) -> None:
 
 def _check_options(model, options, dynamic, check, fullgraph) -> bool:
     """Refuse options that nobody knows; may losses compute their gradients in the forward call?"""
+    if not callable(model):
+        raise errors.ArgumentError(errors.text(
+            f"compile() wants a function, got {type(model).__name__} ({errors.user_line(1)})",
+            cure="pass a function or a module, not what it returns"))
     refusals.later("compile", model)
     if options is not None and not isinstance(options, dict):
         raise errors.ArgumentError(errors.text(

@@ -103,7 +103,8 @@ class Everything:
         self.careful = careful  # may none take values that the operator refuses?
 
     def __str__(self) -> str:
-        return f"all operators are taken apart but {', '.join(sorted(self.whole))}"
+        kept = " or ".join(self.whole)
+        return f"all operators are taken apart but those whose parts trust their {kept}"
 
     def get(self, o: OpOverload, default: Any = None) -> Any:
         if o.op.trusts in self.whole:
