@@ -307,6 +307,9 @@ def make_fx(
             f"tracing_mode must be 'real', 'fake' or 'symbolic', got {tracing_mode!r}"
         )
 
+    options = _Options(decomposition_table, tracing_mode, _allow_non_fake_inputs, pre_dispatch,
+                       record_module_stack, not _error_on_data_dependent_ops, record_stack_traces)
+
     @functools.wraps(f)
     def traced(*args: Any) -> GraphModule:
         if isinstance(get_proxy_mode(), Trace):  # inside of a capture, which is not told of this
@@ -314,68 +317,102 @@ def make_fx(
 
             with disable_proxy_modes_tracing():
                 return traced(*tree_map(example_of, args))
-        flat, spec = tree_flatten(args)
-        fake = tracing_mode != "real"
-        recorder = _Strict(True) if fake and not _allow_non_fake_inputs else Recorder(fake)
-        level = Trace(recorder, fake, normalized(decomposition_table))
-        level.reads_examples = not (fake or _error_on_data_dependent_ops)
-        level.keeps_composites, level.keeps_copies = pre_dispatch, True
+        run = _Run(f, args, options)
+        return run.module(*run.recorded())
+
+    return traced
+
+
+class _Options(NamedTuple):
+    """What `make_fx` was asked for."""
+
+    table: dict | None
+    mode: str
+    takes_outside: bool  # may tensors from outside be constants where the inputs are fakes?
+    whole: bool
+    module_stack: bool
+    reads_examples: bool
+    shows_lines: bool
+
+
+class _Run:
+    """One run of a function for `make_fx`: its trace, its inputs and what it gave."""
+
+    def __init__(self, f: Callable, args: tuple, options: _Options):
+        self.f, self.options = f, options
+        self.flat, self.spec = tree_flatten(args)
+        self.names, self.leaves = _names(f, len(args)), [tree_flatten(a)[0] for a in args]
+        self.nested = not all(len(own) == 1 and own[0] is a for own, a in zip(self.leaves, args))
+        fake = options.mode != "real"
+        recorder = _Strict(True) if fake and not options.takes_outside else Recorder(fake)
+        level = Trace(recorder, fake, normalized(options.table))
+        level.reads_examples = options.reads_examples and not fake
+        level.keeps_composites, level.keeps_copies = options.whole, True
         level.continues_tape = len(state.stack) == 1  # tensors from outside keep their histories
+        level.speak(standard(options.mode, options.whole))
         recorder.level = level
-        level.speak(standard(tracing_mode, pre_dispatch))
-        symbolic, env = tracing_mode == "symbolic", _sizes_of(flat)
-        if symbolic or env is not None:
-            recorder.sizes = SizeNodes(recorder, None if symbolic else env)
-        with (intact(hooks_as_now(f)), level, _module_stack(f, recorder, record_module_stack),
-              sized_by(recorder.sizes), reals.computing(fake)):
-            names = _names(f, len(args))
-            leaves = [tree_flatten(a)[0] for a in args]
-            nested = not all(len(own) == 1 and own[0] is a for own, a in zip(leaves, args))
-            titles = [
-                f"{name}_{i}" for name, own in zip(names, leaves) for i in range(1, len(own) + 1)
-            ]
-            inputs = [_input(level, recorder, name, v, symbolic) for name, v in zip(titles, flat)]
+        self.symbolic, env = options.mode == "symbolic", _sizes_of(self.flat)
+        if self.symbolic or env is not None:
+            recorder.sizes = SizeNodes(recorder, None if self.symbolic else env)
+        self.recorder, self.level = recorder, level
+
+    def recorded(self) -> tuple[list, Any]:
+        """Run the function: (nodes of its results, their structure)."""
+        recorder, level = self.recorder, self.level
+        with (intact(hooks_as_now(self.f)), level,
+              _module_stack(self.f, recorder, self.options.module_stack),
+              sized_by(recorder.sizes), reals.computing(recorder.fake)):
+            titles = [f"{name}_{i}" for name, own in zip(self.names, self.leaves)
+                      for i in range(1, len(own) + 1)]
+            inputs = [_input(level, recorder, name, v, self.symbolic)
+                      for name, v in zip(titles, self.flat)]
             before = [getattr(v, "_data", None) for v in inputs]
             if recorder.sizes is not None:
                 recorder.sizes.live = level
-            out = f(*tree_unflatten(inputs, spec))
-            results, out_spec = tree_flatten(out)
-            nodes = [level.node(_current(o)) if isinstance(o, Tensor) else o for o in results]
-            written = {
-                id(t): recorder.write(box.node, _current(t)._data, t._cell)
-                for t, box in zip(inputs, before)
-                if box is not None and _current(t)._data is not box
-            }
-            _refuse_shared(flat, [id(t) in written for t in inputs])
-            nodes = [written.get(id(o), n) for o, n in zip(results, nodes)]
-            _copied_once(recorder.graph, list(written.values()), nodes)
-            if recorder.sizes is not None:
-                nodes = recorder.sizes.in_place_of(nodes)
+            results, spec = tree_flatten(self.f(*tree_unflatten(inputs, self.spec)))
+            nodes = self._results(inputs, before, results)
             for outside, _ in recorder._nodes.values():
                 left = outside._meta and outside._meta.grad
                 if left is not None and level.mine(left):  # a gradient with an example's value
                     outside._meta.grad = make(left._data.inner._data)
-        if nested:
-            recorder.graph.trees = Trees(tuple(names), spec, out_spec)
-            result = nodes
+        return nodes, spec
+
+    def _results(self, inputs: list, before: list, results: list) -> list:
+        """The nodes of results, behind those of what inputs have become."""
+        recorder, level = self.recorder, self.level
+        nodes = [level.node(_current(o)) if isinstance(o, Tensor) else o for o in results]
+        written = {
+            id(t): recorder.write(box.node, _current(t)._data, t._cell)
+            for t, box in zip(inputs, before)
+            if box is not None and _current(t)._data is not box
+        }
+        _refuse_shared(self.flat, [id(t) in written for t in inputs])
+        nodes = [written.get(id(o), n) for o, n in zip(results, nodes)]
+        _copied_once(recorder.graph, list(written.values()), nodes)
+        return nodes if recorder.sizes is None else recorder.sizes.in_place_of(nodes)
+
+    def module(self, nodes: list, spec: Any) -> GraphModule:
+        """The graph as a module, as users get it."""
+        recorder, f = self.recorder, self.f
+        if self.nested:
+            recorder.graph.trees = Trees(tuple(self.names), self.spec, spec)
+            result: Any = nodes
         else:
-            result = tree_unflatten(nodes, out_spec)
+            result = tree_unflatten(nodes, spec)
             if hasattr(result, "_fields"):
                 result = tuple(result)
-        recorder.graph.shows_lines = record_stack_traces
+        recorder.graph.shows_lines = self.options.shows_lines
         for node in recorder.graph.nodes:
             if "val" in node.meta:
                 node.meta["tensor_meta"] = metadata(node.meta["val"])
         kind = getattr(f, "__annotations__", {}).get("return")
         module = recorder.module(result, getattr(f, "__name__", type(f).__name__), kind)
-        if recorder.sizes is not None:
-            recorder.sizes.drop_unused()
+        if recorder.sizes is None:
+            return for_users(module)
+        recorder.sizes.drop_unused()
         module = for_users(module)
-        if recorder.sizes is not None:
-            module.shape_env = recorder.sizes.env
+        module.shape_env = recorder.sizes.env
         return module
-
-    return traced
 
 
 def _refuse_shared(given: list, written: list[bool]) -> None:
