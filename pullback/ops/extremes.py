@@ -9,7 +9,7 @@ from ..array.dims import wrap_dim, wrap_dims
 from ..array.xp import picked
 from ..core.op import Composite, Reduction
 from ..table.packets import ops
-from .batching import dims
+from .batching import dims, of_overload
 from .pointwise import refuse
 from .reduce import check_size, extremes, extremes_of_all, one_dim, reduced, rows, spaced
 
@@ -21,40 +21,37 @@ def _extreme(name: str, xp, self, dim, keepdim):
     return function(self, axis=wrap_dims(dim, self.ndim), keepdims=keepdim)
 
 
-class amax(Reduction):
+class Extreme(Reduction):
+    """Extremes over some dims; ties share the gradient."""
+
+    grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
+    push = "extreme_push(self_p, self_t, result, dim, keepdim)"
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    batch = dims("dim")
+
+    @classmethod
+    def run(cls, xp, self, dim, keepdim):
+        return _extreme(cls.base_name, xp, self, dim, keepdim)
+
+    def samples(s):
+        yield s(spaced(s, 3, 4))
+        yield from extremes(s)
+        yield s(spaced(s, 2, 3, 2), [0, -1])
+        yield s(spaced(s, 2, 3, 2), [1, 2], True)
+
+
+class amax(Extreme):
     """Largest elements over some dims; ties share the gradient."""
     schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
     lower = "shape.reduction('max')"
     core = True
-    run = lambda xp, self, dim, keepdim: _extreme("amax", xp, self, dim, keepdim)
-    grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
-    push = "extreme_push(self_p, self_t, result, dim, keepdim)"
-    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
-    batch = dims("dim")
-
-    def samples(s):
-        yield s(spaced(s, 3, 4))
-        yield from extremes(s)
-        yield s(spaced(s, 2, 3, 2), [0, -1])
-        yield s(spaced(s, 2, 3, 2), [1, 2], True)
 
 
-class amin(Reduction):
+class amin(Extreme):
     """Smallest elements over some dims; ties share the gradient."""
     schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
     lower = "shape.reduction('min')"
     core = True
-    run = lambda xp, self, dim, keepdim: _extreme("amin", xp, self, dim, keepdim)
-    grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
-    push = "extreme_push(self_p, self_t, result, dim, keepdim)"
-    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
-    batch = dims("dim")
-
-    def samples(s):
-        yield s(spaced(s, 3, 4))
-        yield from extremes(s)
-        yield s(spaced(s, 2, 3, 2), [0, -1])
-        yield s(spaced(s, 2, 3, 2), [1, 2], True)
 
 
 class aminmax(Reduction):
@@ -104,14 +101,14 @@ def _extreme_along(name: str, xp, self, dim, keepdim):
     find = xp.argmax if name == "max" else xp.argmin
     indices = find(self, axis=dim, keepdims=True)
     values = picked(xp, self, indices, dim)
-    indices = xp.asarray(indices, dtype=xp.int64)
+    return kept_or_squeezed(xp, values, xp.asarray(indices, dtype=xp.int64), dim, keepdim)
+
+
+def kept_or_squeezed(xp, values, indices, dim: int, keepdim: bool):
+    """Values and indices along a dim of size one, with that dim or without."""
     if keepdim:
         return values, indices
     return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)
-
-
-def _along(self, dim, keepdim):
-    return [reduced(self.shape, dim, keepdim)] * 2
 
 
 class max_other(Composite):
@@ -126,7 +123,7 @@ class max_other(Composite):
         yield s(s.real(3, 4), s.real(4))
 
 
-class _OfAll(Reduction):
+class OfAll(Reduction):
     """One of all elements; ties share the gradient."""
 
     grad = {"self": "evenly_pullback(grad, self, result)"}
@@ -148,19 +145,19 @@ def _of_rows(extreme, self):
     return ops.where(odd.any(1), mean, extreme(known, [1]))
 
 
-class _Places(Reduction):
+class Places(Reduction):
     """Values found along a dim, and where they are."""
 
     grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
     push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
     diff_outputs = (True, False)
-    shape = _along
+    shape = lambda self, dim, keepdim: [reduced(self.shape, dim, keepdim)] * 2
     dtype = "[self.dtype, dt.int64]"
     batch = dims("dim")
     samples = extremes
 
 
-class max_dim(_Places):
+class max_dim(Places):
     """Largest elements along a dim, and where they are."""
     schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
     lower = "scan.place('max', True)"
@@ -168,7 +165,7 @@ class max_dim(_Places):
     run = lambda xp, self, dim, keepdim: _extreme_along("max", xp, self, dim, keepdim)
 
 
-class max_default(_OfAll):
+class max_default(OfAll):
     """Largest of all elements; ties share the gradient."""
     schema = "max(Tensor self) -> Tensor"
     lower = "shape.reduction('max')"
@@ -194,7 +191,7 @@ class min_other(Composite):
         yield s(s.real(3, 4), s.real(4))
 
 
-class min_dim(_Places):
+class min_dim(Places):
     """Smallest elements along a dim, and where they are."""
     schema = "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
     lower = "scan.place('min', True)"
@@ -202,7 +199,7 @@ class min_dim(_Places):
     run = lambda xp, self, dim, keepdim: _extreme_along("min", xp, self, dim, keepdim)
 
 
-class min_default(_OfAll):
+class min_default(OfAll):
     """Smallest of all elements; ties share the gradient."""
     schema = "min(Tensor self) -> Tensor"
     lower = "shape.reduction('min')"
@@ -237,6 +234,15 @@ class _Argument(Reduction):
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
     dtype = dt.int64
 
+    @classmethod
+    def run(cls, xp, self, dim, keepdim):
+        return _argument(cls.base_name, xp, self, dim, keepdim)
+
+    @of_overload
+    def batch(ov, n, batched, self, dim, keepdim):
+        x, over = one_dim(n, self, dim)
+        return ov.call(x, over, False).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
+
     def samples(s):
         yield s(spaced(s, 3, 4))
         yield s(spaced(s, 3, 4), keepdim=True)
@@ -248,11 +254,6 @@ class argmax(_Argument):
     schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
     lower = "scan.place('max', False)"
     core = True
-    run = lambda xp, self, dim, keepdim: _argument("argmax", xp, self, dim, keepdim)
-
-    def batch(n, batched, self, dim, keepdim):
-        x, over = one_dim(n, self, dim)
-        return ops.argmax(x, over).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
 
 
 class argmin(_Argument):
@@ -260,11 +261,6 @@ class argmin(_Argument):
     schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
     lower = "scan.place('min', False)"
     core = True
-    run = lambda xp, self, dim, keepdim: _argument("argmin", xp, self, dim, keepdim)
-
-    def batch(n, batched, self, dim, keepdim):
-        x, over = one_dim(n, self, dim)
-        return ops.argmin(x, over).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
 
 
 def _median_place(xp, x):
@@ -287,18 +283,33 @@ def shared(flat, value):
     return ops.where(fine, value - moves, odd).squeeze(1)
 
 
-class median_default(_OfAll):
+def median_of_all(place, xp, self):
+    """The element that `place` finds among all; NaN if there is none."""
+    refuse("median_cpu", self, "bc")
+    flat = xp.reshape(self, (-1,))
+    if flat.shape[0] == 0:
+        return xp.full((), math.nan).astype(self.dtype)  # integers: their smallest
+    return flat[place(xp, flat)]
+
+
+def median_along(place, xp, self, dim, keepdim):
+    """(values, indices) of the elements that `place` finds along a dim."""
+    refuse("median_cpu", self, "bc")
+    check_size("median", self.shape, dim)
+    dim = wrap_dim(dim, self.ndim)
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), dtype=xp.int64)
+    indices = xp.asarray(place(xp, xp.moveaxis(self, dim, -1)), dtype=xp.int64)
+    indices = xp.expand_dims(indices, dim)
+    return kept_or_squeezed(xp, picked(xp, self, indices, dim), indices, dim, keepdim)
+
+
+class median_default(OfAll):
     """Lower median of all elements; NaN if there is one."""
     schema = "median(Tensor self) -> Tensor"
     kept = "order"
     tags = ()
-
-    def run(xp, self):
-        refuse("median_cpu", self, "bc")
-        flat = xp.reshape(self, (-1,))
-        if flat.shape[0] == 0:
-            return xp.full((), math.nan).astype(self.dtype)  # integers: their smallest
-        return flat[_median_place(xp, flat)]
+    run = lambda xp, self: median_of_all(_median_place, xp, self)
 
     def batch(n, batched, self):
         flat = rows(n, self)
@@ -306,22 +317,11 @@ class median_default(_OfAll):
         return shared(flat, value) if self.is_floating_point() else value.squeeze(1)
 
 
-class median_dim(_Places):
+class median_dim(Places):
     """Lower medians along a dim, and where they are."""
     schema = ("median.dim(Tensor self, int dim, bool keepdim=False)"
               " -> (Tensor values, Tensor indices)")
     kept = "order"
     tags = ()
 
-    def run(xp, self, dim, keepdim):
-        refuse("median_cpu", self, "bc")
-        check_size("median", self.shape, dim)
-        dim = wrap_dim(dim, self.ndim)
-        if self.ndim == 0:
-            return self.copy(), xp.zeros((), dtype=xp.int64)
-        place = _median_place(xp, xp.moveaxis(self, dim, -1))
-        indices = xp.expand_dims(xp.asarray(place, dtype=xp.int64), dim)
-        values = picked(xp, self, indices, dim)
-        if keepdim:
-            return values, indices
-        return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)
+    run = lambda xp, self, dim, keepdim: median_along(_median_place, xp, self, dim, keepdim)

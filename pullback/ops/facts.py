@@ -31,14 +31,19 @@ def _edges(s):
     yield s(s.real(0, 3))
 
 
-class signbit(Pointwise):
-    """Whether the sign bit is set: negative numbers, and -0.0."""
-    schema = "signbit(Tensor self) -> Tensor"
+class Question(Pointwise):
+    """A truth value about each number."""
+
     promote = "bool"
     nondiff = ("self",)
     out = ("exact",)
     inplace = False
     samples = _edges
+
+
+class signbit(Question):
+    """Whether the sign bit is set: negative numbers, and -0.0."""
+    schema = "signbit(Tensor self) -> Tensor"
 
     def run(xp, self):
         if self.dtype.kind == "c":
@@ -53,40 +58,32 @@ class signbit(Pointwise):
         return self.to(dt.float32).view(dt.int32) < 0
 
 
-class isposinf(Pointwise):
+class IsInfinity(Question):
+    """Whether a number is one of the infinities."""
+
+    infinity: float
+
+    @classmethod
+    def run(cls, xp, self):
+        if self.dtype.kind == "c":
+            raise DTypeError(f"{cls.base_name} does not support complex inputs.")
+        return self == cls.infinity
+
+    @classmethod
+    def decomp(cls, self):
+        return self == cls.infinity
+
+
+class isposinf(IsInfinity):
     """Whether a number is positive infinity."""
     schema = "isposinf(Tensor self) -> Tensor"
-    promote = "bool"
-    nondiff = ("self",)
-    out = ("exact",)
-    inplace = False
-    samples = _edges
-
-    def run(xp, self):
-        if self.dtype.kind == "c":
-            raise DTypeError("isposinf does not support complex inputs.")
-        return self == math.inf
-
-    def decomp(self):
-        return self == math.inf
+    infinity = math.inf
 
 
-class isneginf(Pointwise):
+class isneginf(IsInfinity):
     """Whether a number is negative infinity."""
     schema = "isneginf(Tensor self) -> Tensor"
-    promote = "bool"
-    nondiff = ("self",)
-    out = ("exact",)
-    inplace = False
-    samples = _edges
-
-    def run(xp, self):
-        if self.dtype.kind == "c":
-            raise DTypeError("isneginf does not support complex inputs.")
-        return self == -math.inf
-
-    def decomp(self):
-        return self == -math.inf
+    infinity = -math.inf
 
 
 class isreal(Composite):

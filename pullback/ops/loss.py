@@ -8,6 +8,8 @@ Read next: `regression.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..array import dtype as dt
 from ..array.dims import numel
 from ..array.xp import all_below, extremes, sums
@@ -220,36 +222,69 @@ def _batched_nll_backward(n, batched, grad_output, self, target, weight, reducti
     return _spread_over_classes(scale, self, target, weight, ignore_index, dim)
 
 
-class nll_loss_forward(Op):
-    """Minus the entries of `self` at the target classes, weighted and reduced."""
+class NllForward(Op):
+    """Minus the chosen log probabilities, weighted and reduced, and the sum of their weights."""
 
-    schema = ("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction,"
-              " SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
-    trusts = "indices"
-    lower = "composite.nll_loss"
+    checked: Callable  # refuses shapes of (self, target, weight)
     promote = "keep"
-    grad = {"self": ("nll_loss_backward(grad, self, target, weight, reduction, ignore_index,"
-                     " total_weight)")}
-    push = {"output": "nll_loss_forward(self_t, target, weight, reduction, ignore_index)[0]"}
     nondiff = ("target",)
     diff_outputs = (True, False)
     cost = "reduce"
     method = False
     function = False
 
-    def run(xp, self, target, weight, reduction, ignore_index):
-        _check_nll(self, target, weight)
-        return _nll_forward(xp, self, target, weight, reduction, ignore_index)
-
-    def shape(self, target, weight, reduction, ignore_index):
-        _check_nll(self, target, weight)
-        return [tuple(self.shape[:-1]) if reduction == 0 else (), ()]
-
-    def dtype(self, target, weight, reduction, ignore_index):
-        return [self.dtype, self.dtype]
-
     batch = _batched_nll
     decomp = _decomposed_nll
+    dtype = "[self.dtype, self.dtype]"
+
+    @classmethod
+    def run(cls, xp, self, target, weight, reduction, ignore_index):
+        cls.checked(self, target, weight)
+        return _nll_forward(xp, self, target, weight, reduction, ignore_index)
+
+    @classmethod
+    def shape(cls, self, target, weight, reduction, ignore_index):
+        cls.checked(self, target, weight)
+        dim = class_dim(self.shape)
+        terms = (*self.shape[:dim], *self.shape[dim + 1:])
+        return [terms if reduction == 0 else (), ()]
+
+
+class NllBackward(Op):
+    """Minus the (scaled) gradient at the target classes."""
+
+    checked: Callable
+    alike = ("grad_output", "self", "total_weight", "weight")
+    promote = "keep"
+    constant = ("self",)
+    nondiff = ("target",)
+    shape = "self.shape"
+    dtype = "self.dtype"
+    cost = "cheap"
+    trusts = True
+    method = False
+    function = False
+    batch = _batched_nll_backward
+    decomp = _decomposed_nll_backward
+
+    @classmethod
+    def run(cls, xp, grad_output, self, target, weight, reduction, ignore_index, total_weight):
+        cls.checked(self, target, weight)
+        return _nll_backward(xp, grad_output, self, target, weight, reduction, ignore_index,
+                             total_weight)
+
+
+class nll_loss_forward(NllForward):
+    """Minus the entries of `self` at the target classes, weighted and reduced."""
+
+    checked = _check_nll
+    schema = ("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction,"
+              " SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
+    trusts = "indices"
+    lower = "composite.nll_loss"
+    grad = {"self": ("nll_loss_backward(grad, self, target, weight, reduction, ignore_index,"
+                     " total_weight)")}
+    push = {"output": "nll_loss_forward(self_t, target, weight, reduction, ignore_index)[0]"}
 
     def samples(s):
         targets = s.int(3, low=0, high=4)
@@ -262,33 +297,16 @@ class nll_loss_forward(Op):
         yield s(s.real(0, 4), s.int(0, low=0, high=4), None, 2, -100)
 
 
-class nll_loss_backward(Op):
+class nll_loss_backward(NllBackward):
     """Gradient of nll_loss: minus the (scaled) gradient at the target classes."""
 
+    checked = _check_nll
     schema = ("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight,"
               " int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
     lower = "composite.nll_loss_backward"
-    alike = ("grad_output", "self", "total_weight", "weight")
-    promote = "keep"
     grad = {"grad_output": "nll_loss(grad, target, weight, reduction, ignore_index)"}
     push = ("nll_loss_backward(grad_output_t, self_p, target, weight, reduction, ignore_index,"
             " total_weight)")
-    constant = ("self",)
-    nondiff = ("target",)
-    shape = "self.shape"
-    dtype = "self.dtype"
-    cost = "cheap"
-    trusts = True
-    method = False
-    function = False
-
-    def run(xp, grad_output, self, target, weight, reduction, ignore_index, total_weight):
-        _check_nll(self, target, weight)
-        return _nll_backward(xp, grad_output, self, target, weight, reduction, ignore_index,
-                             total_weight)
-
-    batch = _batched_nll_backward
-    decomp = _decomposed_nll_backward
 
     def samples(s):
         targets = s.int(3, low=0, high=4)
@@ -299,35 +317,16 @@ class nll_loss_backward(Op):
         yield s(s.real(), s.real(4), s.int(low=0, high=4), None, 1, -100, s.values(1.0))
 
 
-class nll_loss2d_forward(Op):
+class nll_loss2d_forward(NllForward):
     """nll_loss of images: classes on dim 1 of four."""
 
+    checked = _check_nll2d
     schema = ("nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction,"
               " SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
     trusts = "indices"
-    promote = "keep"
     grad = {"self": ("nll_loss2d_backward(grad, self, target, weight, reduction, ignore_index,"
                      " total_weight)")}
     push = {"output": "nll_loss2d_forward(self_t, target, weight, reduction, ignore_index)[0]"}
-    nondiff = ("target",)
-    diff_outputs = (True, False)
-    cost = "reduce"
-    method = False
-    function = False
-
-    def run(xp, self, target, weight, reduction, ignore_index):
-        _check_nll2d(self, target, weight)
-        return _nll_forward(xp, self, target, weight, reduction, ignore_index)
-
-    def shape(self, target, weight, reduction, ignore_index):
-        _check_nll2d(self, target, weight)
-        return [tuple(target.shape) if reduction == 0 else (), ()]
-
-    def dtype(self, target, weight, reduction, ignore_index):
-        return [self.dtype, self.dtype]
-
-    batch = _batched_nll
-    decomp = _decomposed_nll
 
     def samples(s):
         targets = s.int(2, 3, 2, low=0, high=4)
@@ -336,32 +335,15 @@ class nll_loss2d_forward(Op):
         yield s(s.real(2, 4, 3, 2), targets, None, 1, 1)
 
 
-class nll_loss2d_backward(Op):
+class nll_loss2d_backward(NllBackward):
     """Gradient of nll_loss2d."""
 
+    checked = _check_nll2d
     schema = ("nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight,"
               " int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
-    alike = ("grad_output", "self", "total_weight", "weight")
-    promote = "keep"
     grad = {"grad_output": "nll_loss2d(grad, target, weight, reduction, ignore_index)"}
     push = ("nll_loss2d_backward(grad_output_t, self_p, target, weight, reduction, ignore_index,"
             " total_weight)")
-    constant = ("self",)
-    nondiff = ("target",)
-    shape = "self.shape"
-    dtype = "self.dtype"
-    cost = "cheap"
-    trusts = True
-    method = False
-    function = False
-
-    def run(xp, grad_output, self, target, weight, reduction, ignore_index, total_weight):
-        _check_nll2d(self, target, weight)
-        return _nll_backward(xp, grad_output, self, target, weight, reduction, ignore_index,
-                             total_weight)
-
-    batch = _batched_nll_backward
-    decomp = _decomposed_nll_backward
 
     def samples(s):
         targets = s.int(2, 3, 2, low=0, high=4)

@@ -17,6 +17,7 @@ from ..core.op import Composite, Op
 from ..errors import DTypeError, ShapeError
 from ..formulas.norm import layer_norm_backward_parts, of_rows, trailing_dims
 from ..table.packets import ops
+from .batching import of_overload
 from .matmul import is_half
 
 FEW = 4096  # elements up to which products are made, not summed on the way
@@ -69,32 +70,19 @@ def _needs_float(name: str, self) -> None:
                                   "convert with .float() or pass dtype=")
 
 
-class _softmax(Op):
-    """Exponentials divided by their sum along one dim."""
+class Softmax(Op):
+    """The softmax along one dim, or its logarithm."""
 
-    schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
-    lower = "composite.softmax(False)"
-    core = True
     promote = "keep"
-    grad = {"self": "_softmax_backward_data(grad, result, dim, self.dtype)"}
-    push = "softmax_push(self_t, result, dim)"
     shape = "self.shape"
     dtype = "dt.float32 if half_to_float else self.dtype"
     cost = "reduce"
     method = False
 
-    def run(xp, self, dim, half_to_float):
-        dim = wrap_dim(dim, self.ndim)
-        _needs_float("softmax_kernel_impl", self)
-        out = _softmax_kernel(xp, self, dim)
-        return out if half_to_float else narrowed(out, self.dtype)
-
-    def batch(n, batched, self, dim, half_to_float):
-        out = ops._softmax(_rows(self), _shifted(dim, self.ndim), half_to_float)
+    @of_overload
+    def batch(ov, n, batched, self, dim, half_to_float):
+        out = ov.call(_rows(self), _shifted(dim, self.ndim), half_to_float)
         return out.reshape(self.shape)
-
-    def decomp(self, dim, half_to_float):
-        return _decomposed_softmax(self, dim, half_to_float)
 
     def samples(s):
         yield s(s.real(3, 4), 1, False)
@@ -104,6 +92,52 @@ class _softmax(Op):
         yield s(s.real(), 0, False)
         yield s(s.real(0, 3), 1, False)
         yield s(s.real(3, 0), 1, False)
+
+
+class SoftmaxBackward(Op):
+    """Gradient of a softmax, from its result."""
+
+    alike = ("grad_output", "output")
+    promote = "keep"
+    shape = "output.shape"
+    dtype = "input_dtype"
+    cost = "reduce"
+    method = False
+
+    @of_overload
+    def batch(ov, n, batched, grad_output, output, dim, input_dtype):
+        shape = (grad_output if batched[0] else output).shape
+        g, y = (_rows(t) if b else (t if t.ndim else t.unsqueeze(0)).unsqueeze(0)
+                for t, b in zip((grad_output, output), batched[:2], strict=True))
+        dim = _shifted(dim, len(shape))
+        g, y = g.expand([n, *g.shape[1:]]), y.expand([n, *y.shape[1:]])
+        return ov.call(g, y, dim, input_dtype).reshape(shape)
+
+    def samples(s):
+        dtype = s.real(1).dtype
+        yield s(s.real(3, 4), s.real(3, 4), 1, dtype)
+        yield s(s.real(2, 3, 4), s.real(2, 3, 4), -2, dtype)
+        yield s(s.real(), s.real(), 0, dtype)
+        yield s(s.real(0, 3), s.real(0, 3), 1, dtype)
+
+
+class _softmax(Softmax):
+    """Exponentials divided by their sum along one dim."""
+
+    schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+    lower = "composite.softmax(False)"
+    core = True
+    grad = {"self": "_softmax_backward_data(grad, result, dim, self.dtype)"}
+    push = "softmax_push(self_t, result, dim)"
+
+    def run(xp, self, dim, half_to_float):
+        dim = wrap_dim(dim, self.ndim)
+        _needs_float("softmax_kernel_impl", self)
+        out = _softmax_kernel(xp, self, dim)
+        return out if half_to_float else narrowed(out, self.dtype)
+
+    def decomp(self, dim, half_to_float):
+        return _decomposed_softmax(self, dim, half_to_float)
 
 
 def _decomposed_softmax(self, dim, half_to_float):
@@ -117,19 +151,14 @@ def _decomposed_softmax(self, dim, half_to_float):
     return out if half_to_float else out.to(dtype)
 
 
-class _log_softmax(Op):
+class _log_softmax(Softmax):
     """Logarithm of the softmax along one dim, without leaving log space."""
 
     schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
     lower = "composite.softmax(True)"
     core = True
-    promote = "keep"
     grad = {"self": "_log_softmax_backward_data(grad, result, dim, self.dtype)"}
     push = "log_softmax_push(self_t, result, dim)"
-    shape = "self.shape"
-    dtype = "dt.float32 if half_to_float else self.dtype"
-    cost = "reduce"
-    method = False
 
     def run(xp, self, dim, half_to_float):
         dim = wrap_dim(dim, self.ndim)
@@ -144,10 +173,6 @@ class _log_softmax(Op):
             out -= xp.log(sums(xp, xp.exp(out), dim))
         return out if half_to_float else narrowed(out, self.dtype)
 
-    def batch(n, batched, self, dim, half_to_float):
-        out = ops._log_softmax(_rows(self), _shifted(dim, self.ndim), half_to_float)
-        return out.reshape(self.shape)
-
     def decomp(self, dim, half_to_float):
         dtype = self.dtype
         x = self.to(dt.float32) if dtype.itemsize == 2 else self
@@ -158,27 +183,19 @@ class _log_softmax(Op):
             out = out - out.exp().sum(dim, True).log()
         return out if half_to_float else out.to(dtype)
 
-    samples = _softmax.samples
 
-
-class _softmax_backward_data(Op):
+class _softmax_backward_data(SoftmaxBackward):
     """Gradient of the softmax: y * (g - sum(g * y))."""
 
     schema = ("_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
               " ScalarType input_dtype) -> Tensor")
     lower = "composite.softmax_backward(False)"
-    alike = ("grad_output", "output")
-    promote = "keep"
     grad = {
         "grad_output": "_softmax_backward_data(grad, output, dim, grad_output.dtype)",
         "output": "softmax_output_grad(grad, grad_output, output, dim)",
     }
     push = ("_softmax_backward_data(grad_output_t, output_p, dim, input_dtype)"
             " + softmax_backward_push(grad_output_p, output_p, output_t, dim)")
-    shape = "output.shape"
-    dtype = "input_dtype"
-    cost = "reduce"
-    method = False
 
     def run(xp, grad_output, output, dim, input_dtype):
         dim = wrap_dim(dim, output.ndim)
@@ -191,44 +208,23 @@ class _softmax_backward_data(Op):
             out = out - y * out
         return narrowed(out, input_dtype.np)
 
-    def batch(n, batched, grad_output, output, dim, input_dtype):
-        shape = (grad_output if batched[0] else output).shape
-        g, y = (_rows(t) if b else (t if t.ndim else t.unsqueeze(0)).unsqueeze(0)
-                for t, b in zip((grad_output, output), batched[:2], strict=True))
-        dim = _shifted(dim, len(shape))
-        g, y = g.expand([n, *g.shape[1:]]), y.expand([n, *y.shape[1:]])
-        return ops._softmax_backward_data(g, y, dim, input_dtype).reshape(shape)
-
     def decomp(grad_output, output, dim, input_dtype):
         out = grad_output * output
         return (out - output * out.sum(dim, True)).to(input_dtype)
 
-    def samples(s):
-        dtype = s.real(1).dtype
-        yield s(s.real(3, 4), s.real(3, 4), 1, dtype)
-        yield s(s.real(2, 3, 4), s.real(2, 3, 4), -2, dtype)
-        yield s(s.real(), s.real(), 0, dtype)
-        yield s(s.real(0, 3), s.real(0, 3), 1, dtype)
 
-
-class _log_softmax_backward_data(Op):
+class _log_softmax_backward_data(SoftmaxBackward):
     """Gradient of the log-softmax: g - exp(y) * sum(g)."""
 
     schema = ("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
               " ScalarType input_dtype) -> Tensor")
     lower = "composite.softmax_backward(True)"
-    alike = ("grad_output", "output")
-    promote = "keep"
     grad = {
         "grad_output": "grad - (grad * output.exp()).sum(dim, True)",
         "output": "-grad_output.sum(dim, True) * output.exp() * grad",
     }
     push = ("_log_softmax_backward_data(grad_output_t, output_p, dim, input_dtype)"
             " - grad_output_p.sum(dim, True) * output_p.exp() * output_t")
-    shape = "output.shape"
-    dtype = "input_dtype"
-    cost = "reduce"
-    method = False
 
     def run(xp, grad_output, output, dim, input_dtype):
         dim = wrap_dim(dim, output.ndim)
@@ -238,18 +234,8 @@ class _log_softmax_backward_data(Op):
         out *= sums(xp, g, dim) if g.ndim else g
         return narrowed(xp.subtract(g, out), input_dtype.np)
 
-    def batch(n, batched, grad_output, output, dim, input_dtype):
-        shape = (grad_output if batched[0] else output).shape
-        g, y = (_rows(t) if b else (t if t.ndim else t.unsqueeze(0)).unsqueeze(0)
-                for t, b in zip((grad_output, output), batched[:2], strict=True))
-        dim = _shifted(dim, len(shape))
-        g, y = g.expand([n, *g.shape[1:]]), y.expand([n, *y.shape[1:]])
-        return ops._log_softmax_backward_data(g, y, dim, input_dtype).reshape(shape)
-
     def decomp(grad_output, output, dim, input_dtype):
         return (grad_output - output.exp() * grad_output.sum(dim, True)).to(input_dtype)
-
-    samples = _softmax_backward_data.samples
 
 
 class _safe_softmax(Op):

@@ -19,6 +19,7 @@ from ..core.op import Random
 from ..core.state import state
 from ..errors import DTypeError
 from ..table.packets import ops
+from .batching import of_overload
 from .create import LONG_OPTIONS, OPTIONS, checked_size, given, given_or_self, made_like
 from .layout import in_front, pad_rank
 from .pointwise import title
@@ -290,116 +291,88 @@ def _randint_like(xp, self, low, high, generator, dtype, memory_format):
 LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
 
 
-class rand_like(Random):
-    """`rand` with the shape of another tensor."""
+class RandomLike(Random):
+    """Draws with the shape of another tensor."""
 
-    schema = f"rand_like(Tensor self, *, {LIKE}) -> Tensor"
     lies = "self"
     method = False
     nondiff = ("self",)
     shape = "tuple(self.shape)"
+
+    @of_overload
+    def batch(ov, n, batched, self, *rest):
+        return ov.call(in_front(self, batched[0], n), *rest[:-1], None)
+
+
+class rand_like(RandomLike):
+    """`rand` with the shape of another tensor."""
+
+    schema = f"rand_like(Tensor self, *, {LIKE}) -> Tensor"
     dtype = given_or_self(1)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
         return _rand_like(xp, self, None, dtype, memory_format)
 
-    def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
-        return ops.rand_like(in_front(self, batched[0], n), dtype=dtype, device=device)
-
     def samples(s):
         yield s(s.real(2, 3))
 
 
-class rand_like_generator(Random):
+class rand_like_generator(RandomLike):
     """`rand` with the shape of another tensor, from a generator."""
 
     schema = f"rand_like.generator(Tensor self, *, Generator? generator, {LIKE}) -> Tensor"
-    method = False
-    nondiff = ("self",)
-    shape = "tuple(self.shape)"
+    lies = "rows"
     dtype = given_or_self(2)
 
     def run(xp, self, generator, dtype, layout, device, pin_memory, memory_format):
         return _rand_like(xp, self, generator, dtype, memory_format)
 
-    def batch(n, batched, self, generator, dtype, layout, device, pin_memory, memory_format):
-        self = in_front(self, batched[0], n)
-        return ops.rand_like(self, generator=generator, dtype=dtype, device=device)
 
-
-class randn_like(Random):
+class randn_like(RandomLike):
     """`randn` with the shape of another tensor."""
 
     schema = f"randn_like(Tensor self, *, {LIKE}) -> Tensor"
-    lies = "self"
-    method = False
-    nondiff = ("self",)
-    shape = "tuple(self.shape)"
     dtype = given_or_self(1)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
         return _randn_like(xp, self, None, dtype, memory_format)
 
-    def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
-        return ops.randn_like(in_front(self, batched[0], n), dtype=dtype, device=device)
-
     def samples(s):
         yield s(s.real(2, 3))
 
 
-class randn_like_generator(Random):
+class randn_like_generator(RandomLike):
     """`randn` with the shape of another tensor, from a generator."""
 
     schema = f"randn_like.generator(Tensor self, *, Generator? generator, {LIKE}) -> Tensor"
-    method = False
-    nondiff = ("self",)
-    shape = "tuple(self.shape)"
+    lies = "rows"
     dtype = given_or_self(2)
 
     def run(xp, self, generator, dtype, layout, device, pin_memory, memory_format):
         return _randn_like(xp, self, generator, dtype, memory_format)
 
-    def batch(n, batched, self, generator, dtype, layout, device, pin_memory, memory_format):
-        self = in_front(self, batched[0], n)
-        return ops.randn_like(self, generator=generator, dtype=dtype, device=device)
 
-
-class randint_like(Random):
+class randint_like(RandomLike):
     """`randint` with the shape and dtype of another tensor."""
 
     schema = f"randint_like(Tensor self, SymInt high, *, {LIKE}) -> Tensor"
-    lies = "self"
-    method = False
-    nondiff = ("self",)
-    shape = "tuple(self.shape)"
     dtype = given_or_self(2)
 
     def run(xp, self, high, dtype, layout, device, pin_memory, memory_format):
         return _randint_like(xp, self, 0, high, None, dtype, memory_format)
 
-    def batch(n, batched, self, high, dtype, layout, device, pin_memory, memory_format):
-        return ops.randint_like(in_front(self, batched[0], n), high, dtype=dtype, device=device)
-
     def samples(s):
         yield s(s.real(2, 3), 10)
 
 
-class randint_like_low_dtype(Random):
+class randint_like_low_dtype(RandomLike):
     """`randint` from `low` with the shape and dtype of another tensor."""
 
     schema = f"randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, {LIKE}) -> Tensor"
-    lies = "self"
-    method = False
-    nondiff = ("self",)
-    shape = "tuple(self.shape)"
     dtype = given_or_self(3)
 
     def run(xp, self, low, high, dtype, layout, device, pin_memory, memory_format):
         return _randint_like(xp, self, low, high, None, dtype, memory_format)
-
-    def batch(n, batched, self, low, high, dtype, layout, device, pin_memory, memory_format):
-        self = in_front(self, batched[0], n)
-        return ops.randint_like(self, low, high, dtype=dtype, device=device)
 
     def samples(s):
         yield s(s.real(2, 3), -3, 10)

@@ -357,208 +357,174 @@ def _spread_samples(s):
     yield s(s.real(0, 3), 1)
 
 
-class var_correction(Reduction):
-    """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
-    schema = ("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
-              "bool keepdim=False) -> Tensor")
-    lower = "shape.var(False)"
-    core = True
+class Spread(Reduction):
+    """Variances or standard deviations over some dims; the divisor is the count minus `correction`."""
+
     out = ("castable",)
-    run = lambda xp, self, dim, correction, keepdim: _var(xp, self, dim, correction, keepdim)[0]
-    grad = {"self": "var_pullback(grad, self, dim, correction, keepdim)"}
-    push = "var_push(self_p, self_t, dim, correction, keepdim)"
     shape = lambda self, dim, correction, keepdim: reduced(self.shape, dim, keepdim)
     dtype = "self.dtype.to_real()"
     batch = dims("dim")
     complex = True
     samples = _spread_samples
 
+
+class SpreadAndMean(Spread):
+    """The same, and means."""
+
+    out = ()
+    shape = lambda self, dim, correction, keepdim: [reduced(self.shape, dim, keepdim)] * 2
+    dtype = "[self.dtype.to_real(), self.dtype]"
+    method = False
+
+
+class UnbiasedOverDims(Composite):
+    """A variant that takes a truth value in place of `correction`."""
+
+    complex = True
+
+    @classmethod
+    def compose(cls, self, dim, unbiased=True, keepdim=False):
+        spread = getattr(ops, cls.base_name)
+        return spread(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+    def samples(s):
+        yield s(s.real(3, 4), 1, False)
+
+
+class UnbiasedOfAll(Composite):
+    """The same over all dims."""
+
+    complex = True
+
+    @classmethod
+    def compose(cls, self, unbiased=True):
+        return getattr(ops, cls.base_name)(self, None, correction=int(unbiased))
+
+    def samples(s):
+        yield s(s.real(3, 4), False)
+
+
+class var_correction(Spread):
+    """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
+    schema = ("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
+              "bool keepdim=False) -> Tensor")
+    lower = "shape.var(False)"
+    core = True
+    run = lambda xp, self, dim, correction, keepdim: _var(xp, self, dim, correction, keepdim)[0]
+    grad = {"self": "var_pullback(grad, self, dim, correction, keepdim)"}
+    push = "var_push(self_p, self_t, dim, correction, keepdim)"
+
     def decomp(self, dim=None, correction=None, keepdim=False):
         return _var_parts(self, dim, correction, keepdim)[0]
 
 
-class var_dim(Composite):
+class var_dim(UnbiasedOverDims):
     """Variances over some dims, unbiased or not."""
     schema = ("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> Tensor")
     lower = "shape.var(False)"
     tags = ("reduction",)
     core = "apart"
-    complex = True
-
-    def compose(self, dim, unbiased=True, keepdim=False):
-        return ops.var(self, dim, correction=int(unbiased), keepdim=keepdim)
 
     def samples(s):
         yield s(s.real(3, 4), 1, False)
         yield s(s.real(3, 4), 0, True, True)
 
 
-class var_default(Composite):
+class var_default(UnbiasedOfAll):
     """Variance of all elements, unbiased or not."""
     schema = "var(Tensor self, bool unbiased=True) -> Tensor"
     lower = "shape.var(False)"
     tags = ("reduction",)
-    complex = True
-
-    def compose(self, unbiased=True):
-        return ops.var(self, None, correction=int(unbiased))
-
-    def samples(s):
-        yield s(s.real(3, 4), False)
 
 
-class std_correction(Reduction):
+class std_correction(Spread):
     """Standard deviations over some dims."""
     schema = ("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> Tensor")
     lower = "shape.var(True)"
-    out = ("castable",)
     run = lambda xp, self, dim, correction, keepdim: _var(
         xp, self, dim, correction, keepdim, True)[0]
     grad = {"self": "std_pullback(grad, self, result, dim, correction, keepdim)"}
     push = "std_push(self_p, self_t, result, dim, correction, keepdim)"
-    shape = lambda self, dim, correction, keepdim: reduced(self.shape, dim, keepdim)
-    dtype = "self.dtype.to_real()"
-    batch = dims("dim")
-    complex = True
-    samples = _spread_samples
 
     def decomp(self, dim=None, correction=None, keepdim=False):
         return _std_parts(self, dim, correction, keepdim)[0]
 
 
-class std_dim(Composite):
+class std_dim(UnbiasedOverDims):
     """Standard deviations over some dims, unbiased or not."""
     schema = ("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> Tensor")
     lower = "shape.var(True)"
     tags = ("reduction",)
-    complex = True
-
-    def compose(self, dim, unbiased=True, keepdim=False):
-        return ops.std(self, dim, correction=int(unbiased), keepdim=keepdim)
-
-    def samples(s):
-        yield s(s.real(3, 4), 1, False)
 
 
-class std_default(Composite):
+class std_default(UnbiasedOfAll):
     """Standard deviation of all elements, unbiased or not."""
     schema = "std(Tensor self, bool unbiased=True) -> Tensor"
     lower = "shape.var(True)"
     tags = ("reduction",)
-    complex = True
-
-    def compose(self, unbiased=True):
-        return ops.std(self, None, correction=int(unbiased))
-
-    def samples(s):
-        yield s(s.real(3, 4), False)
 
 
-class var_mean_correction(Reduction):
+class var_mean_correction(SpreadAndMean):
     """Variances and means over some dims."""
     schema = ("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> (Tensor, Tensor)")
     lower = "shape.var_mean"
+    run = lambda xp, self, dim, correction, keepdim: _var(xp, self, dim, correction, keepdim)
     grad = {"self": "var_mean_pullback(grads[0], grads[1], self, dim, correction, keepdim)"}
     push = {"result0": "var_push(self_p, self_t, dim, correction, keepdim)",
             "result1": "self_t.mean(dim, keepdim)"}
-    shape = lambda self, dim, correction, keepdim: [reduced(self.shape, dim, keepdim)] * 2
-    dtype = "[self.dtype.to_real(), self.dtype]"
-    batch = dims("dim")
-    complex = True
-    method = False
-    samples = _spread_samples
-
-    def run(xp, self, dim, correction, keepdim):
-        return _var(xp, self, dim, correction, keepdim)
 
     def decomp(self, dim=None, correction=None, keepdim=False):
         return _var_parts(self, dim, correction, keepdim)
 
 
-class var_mean_dim(Composite):
+class var_mean_dim(UnbiasedOverDims):
     """Variances (unbiased or not) and means over some dims."""
     schema = ("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> (Tensor, Tensor)")
     lower = "shape.var_mean"
     tags = ("reduction",)
-    complex = True
     method = False
 
-    def compose(self, dim, unbiased=True, keepdim=False):
-        return ops.var_mean(self, dim, correction=int(unbiased), keepdim=keepdim)
 
-    def samples(s):
-        yield s(s.real(3, 4), 1, False)
-
-
-class var_mean_default(Composite):
+class var_mean_default(UnbiasedOfAll):
     """Variance (unbiased or not) and mean of all elements."""
     schema = "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)"
     lower = "shape.var_mean"
     tags = ("reduction",)
-    complex = True
     method = False
 
-    def compose(self, unbiased=True):
-        return ops.var_mean(self, None, correction=int(unbiased))
 
-    def samples(s):
-        yield s(s.real(3, 4), False)
-
-
-class std_mean_correction(Reduction):
+class std_mean_correction(SpreadAndMean):
     """Standard deviations and means over some dims."""
     schema = ("std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> (Tensor, Tensor)")
+    run = lambda xp, self, dim, correction, keepdim: _var(xp, self, dim, correction, keepdim, True)
     grad = {"self":
             "std_mean_pullback(grads[0], grads[1], self, result0, dim, correction, keepdim)"}
     push = {"result0": "std_push(self_p, self_t, result0, dim, correction, keepdim)",
             "result1": "self_t.mean(dim, keepdim)"}
-    shape = lambda self, dim, correction, keepdim: [reduced(self.shape, dim, keepdim)] * 2
-    dtype = "[self.dtype.to_real(), self.dtype]"
-    batch = dims("dim")
-    complex = True
-    method = False
-    samples = _spread_samples
-
-    def run(xp, self, dim, correction, keepdim):
-        return _var(xp, self, dim, correction, keepdim, True)
 
     def decomp(self, dim=None, correction=None, keepdim=False):
         return _std_parts(self, dim, correction, keepdim)
 
 
-class std_mean_dim(Composite):
+class std_mean_dim(UnbiasedOverDims):
     """Standard deviations (unbiased or not) and means over some dims."""
     schema = ("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> (Tensor, Tensor)")
     tags = ("reduction",)
-    complex = True
     method = False
 
-    def compose(self, dim, unbiased=True, keepdim=False):
-        return ops.std_mean(self, dim, correction=int(unbiased), keepdim=keepdim)
 
-    def samples(s):
-        yield s(s.real(3, 4), 1, False)
-
-
-class std_mean_default(Composite):
+class std_mean_default(UnbiasedOfAll):
     """Standard deviation (unbiased or not) and mean of all elements."""
     schema = "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)"
     tags = ("reduction",)
-    complex = True
     method = False
-
-    def compose(self, unbiased=True):
-        return ops.std_mean(self, None, correction=int(unbiased))
-
-    def samples(s):
-        yield s(s.real(3, 4), False)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -43,35 +43,32 @@ def _logcumsumexp(xp, self, dim):
     return out
 
 
-class logcumsumexp(Op):
+class LogCumSumExp(Op):
+    """Running log of the sum of exp along a dim, without overflow."""
+
+    run = _logcumsumexp
+    grad = {"self": "logcumsumexp_pullback(grad, self, result, dim)"}
+    push = "logcumsumexp_push(self_p, self_t, result, dim)"
+    shape = "self.shape"
+    batch = dims("dim")
+    cost = "reduce"
+    complex = True
+    samples = _along
+
+
+class logcumsumexp(LogCumSumExp):
     """Running log of the sum of exp along a dim, without overflow."""
 
     schema = "logcumsumexp(Tensor self, int dim) -> Tensor"
     kept = "scan"
-    run = _logcumsumexp
-    grad = {"self": "logcumsumexp_pullback(grad, self, result, dim)"}
-    push = "logcumsumexp_push(self_p, self_t, result, dim)"
-    shape = "self.shape"
-    batch = dims("dim")
-    cost = "reduce"
-    complex = True
-    samples = _along
 
 
-class logcumsumexp_kernel(Op):
+class logcumsumexp_kernel(LogCumSumExp):
     """Running log of the sum of exp along a dim, as a bare kernel."""
 
     schema = "_logcumsumexp(Tensor self, int dim) -> Tensor"
     kept = "scan"
-    run = _logcumsumexp
-    grad = {"self": "logcumsumexp_pullback(grad, self, result, dim)"}
-    push = "logcumsumexp_push(self_p, self_t, result, dim)"
-    shape = "self.shape"
-    batch = dims("dim")
-    cost = "reduce"
-    complex = True
     method = False
-    samples = _along
 
 
 def _running_extreme(xp, self, dim, sign: int):
@@ -104,37 +101,35 @@ def _apart(s):
     yield s(s.real(3, 0), 0)
 
 
-class cummax(Op):
+class RunningExtreme(Op):
+    """Running extremes along a dim, and where they are."""
+
+    sign: int  # 1 for maxima, -1 for minima
+    grad = {"self": "scattered_sum(grad, indices, dim)"}
+    push = {"values": "selected_push(self_t, indices, dim, True)"}
+    diff_outputs = (True, False)
+    shape = "[self.shape, self.shape]"
+    dtype = "[self.dtype, dt.int64]"
+    batch = dims("dim")
+    cost = "reduce"
+    samples = _apart
+
+    @classmethod
+    def run(cls, xp, self, dim):
+        return _running_extreme(xp, self, dim, cls.sign)
+
+
+class cummax(RunningExtreme):
     """Running maxima along a dim, and where they are."""
 
     schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"
     kept = "scan"
-    grad = {"self": "scattered_sum(grad, indices, dim)"}
-    push = {"values": "selected_push(self_t, indices, dim, True)"}
-    diff_outputs = (True, False)
-    shape = "[self.shape, self.shape]"
-    dtype = "[self.dtype, dt.int64]"
-    batch = dims("dim")
-    cost = "reduce"
-    samples = _apart
-
-    def run(xp, self, dim):
-        return _running_extreme(xp, self, dim, 1)
+    sign = 1
 
 
-class cummin(Op):
+class cummin(RunningExtreme):
     """Running minima along a dim, and where they are."""
 
     schema = "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)"
     kept = "scan"
-    grad = {"self": "scattered_sum(grad, indices, dim)"}
-    push = {"values": "selected_push(self_t, indices, dim, True)"}
-    diff_outputs = (True, False)
-    shape = "[self.shape, self.shape]"
-    dtype = "[self.dtype, dt.int64]"
-    batch = dims("dim")
-    cost = "reduce"
-    samples = _apart
-
-    def run(xp, self, dim):
-        return _running_extreme(xp, self, dim, -1)
+    sign = -1

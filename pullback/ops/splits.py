@@ -111,16 +111,21 @@ def clones(parts) -> list:
     return [p.clone(memory_format="contiguous_format") for p in parts]
 
 
-class unsafe_split_Tensor(Op):
-    """`split` whose pieces count as fresh memory: writes to them are not seen by the derivative."""
+class UnsafePieces(Op):
+    """Pieces that count as fresh memory: writes to them are not seen by the derivative."""
 
-    schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]"
     lies = "parts"
     unchecked = ("pure",)  # the pieces are memory of the input, that is the point
     promote = "keep"
     complex = True
     linear = ("self",)
     cost = "cheap"
+
+
+class unsafe_split_Tensor(UnsafePieces):
+    """`split` whose pieces count as fresh memory: writes to them are not seen by the derivative."""
+
+    schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]"
     grad = {"self": "split_backward(grads, self.shape, split_size, dim)"}
     run = split_Tensor.run
     batch = split_Tensor.batch
@@ -137,16 +142,10 @@ class unsafe_split_Tensor(Op):
         yield s(s.real(2, 4), 2, -1)
 
 
-class unsafe_split_with_sizes(Op):
+class unsafe_split_with_sizes(UnsafePieces):
     """`split_with_sizes` whose pieces count as fresh memory, as those of `unsafe_split`."""
 
     schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]"
-    lies = "parts"
-    unchecked = ("pure",)  # the pieces are memory of the input, that is the point
-    promote = "keep"
-    complex = True
-    linear = ("self",)
-    cost = "cheap"
     grad = {"self": "split_with_sizes_backward(grads, self.shape, split_sizes, dim)"}
     run = split_with_sizes.run
     batch = split_with_sizes.batch

@@ -12,23 +12,22 @@ import math
 from ..array import dtype as dt
 from ..array.dims import wrap_dim
 from ..array.xp import accumulate_at, running_maximum
-from ..core.op import Composite, Op, Reduction
+from ..core.op import Composite, Op
 from ..core.state import in_passing
 from ..errors import DataDependentError, DTypeError, ShapeError
 from ..formulas.statistics import clipped_factor, others_than, segment_pullback, segment_value
 from ..table.packets import ops
-from .batching import dims
-from .extremes import _along, shared
+from .extremes import OfAll, Places, kept_or_squeezed, median_along, median_of_all, shared
 from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import refuse, title
-from .reduce import check_size, extremes, extremes_of_all, reduced, rows
+from .reduce import check_size, extremes, reduced, rows
 
 # ---------------------------------------------------------------------------------------------
 # Modes and medians
 
 
-class mode(Reduction):
+class mode(Places):
     """Most frequent elements along a dim (the smallest of them), and where each occurs last.
 
     NaN equals nothing, not even itself, and wins only where there is nothing else.
@@ -37,12 +36,6 @@ class mode(Reduction):
               " -> (Tensor values, Tensor indices)")
     kept = "order"
     tags = ()
-    grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
-    push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
-    diff_outputs = (True, False)
-    shape = _along
-    dtype = "[self.dtype, dt.int64]"
-    batch = dims("dim")
 
     def run(xp, self, dim, keepdim):
         refuse("mode_cpu", self, "c")
@@ -61,9 +54,7 @@ class mode(Reduction):
         winner = xp.expand_dims(xp.argmax(place - start, axis=-1), -1)
         values = xp.moveaxis(xp.take_along_axis(x, winner, -1), -1, dim)
         indices = xp.moveaxis(xp.take_along_axis(order, winner, -1), -1, dim).astype(xp.int64)
-        if keepdim:
-            return values, indices
-        return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)
+        return kept_or_squeezed(xp, values, indices, dim, keepdim)
 
     def samples(s):
         yield from extremes(s)
@@ -82,21 +73,12 @@ def _nanmedian_place(xp, x):
     return xp.take_along_axis(order, xp.expand_dims(place, -1), -1)[..., 0]
 
 
-class nanmedian_default(Reduction):
+class nanmedian_default(OfAll):
     """Lower median of all elements that are not NaN."""
     schema = "nanmedian(Tensor self) -> Tensor"
     kept = "order"
     tags = ()
-    grad = {"self": "evenly_pullback(grad, self, result)"}
-    push = "evenly_push(self_p, self_t, result)"
-    shape = "()"
-
-    def run(xp, self):
-        refuse("median_cpu", self, "bc")
-        flat = xp.reshape(self, (-1,))
-        if flat.shape[0] == 0:
-            return xp.full((), math.nan).astype(self.dtype)
-        return flat[_nanmedian_place(xp, flat)]
+    run = lambda xp, self: median_of_all(_nanmedian_place, xp, self)
 
     def batch(n, batched, self):
         if not math.prod(self.shape[1:]):
@@ -105,35 +87,14 @@ class nanmedian_default(Reduction):
         value = flat.detach().nanmedian(1, True)[0]
         return shared(flat, value) if self.is_floating_point() else value.squeeze(1)
 
-    samples = extremes_of_all
 
-
-class nanmedian_dim(Reduction):
+class nanmedian_dim(Places):
     """Lower medians along a dim of what is not NaN, and where they are."""
     schema = ("nanmedian.dim(Tensor self, int dim, bool keepdim=False)"
               " -> (Tensor values, Tensor indices)")
     kept = "order"
     tags = ()
-    grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
-    push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
-    diff_outputs = (True, False)
-    shape = _along
-    dtype = "[self.dtype, dt.int64]"
-    batch = dims("dim")
-    samples = extremes
-
-    def run(xp, self, dim, keepdim):
-        refuse("median_cpu", self, "bc")
-        check_size("median", self.shape, dim)
-        dim = wrap_dim(dim, self.ndim)
-        if self.ndim == 0:
-            return self.copy(), xp.zeros((), dtype=xp.int64)
-        place = _nanmedian_place(xp, xp.moveaxis(self, dim, -1))
-        indices = xp.expand_dims(xp.asarray(place, dtype=xp.int64), dim)
-        values = xp.take_along_axis(self, indices, dim)
-        if keepdim:
-            return values, indices
-        return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)
+    run = lambda xp, self, dim, keepdim: median_along(_nanmedian_place, xp, self, dim, keepdim)
 
 
 class nanmean(Composite):
@@ -253,46 +214,52 @@ def _number_samples(s):
 QUANTILE = "int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"
 
 
-class quantile(Composite):
+class Quantile(Composite):
+    """Quantiles along a dim, or of all elements."""
+
+    passes_nan = False  # are NaN passed over?
+    samples = _quantile_samples
+
+    @classmethod
+    def compose(cls, self, q, dim, keepdim, interpolation):
+        return _quantile(self, q, dim, keepdim, interpolation, cls.passes_nan)
+
+
+class QuantileOfNumber(Quantile):
+    """One quantile along a dim, or of all elements."""
+
+    samples = _number_samples
+
+    @classmethod
+    def compose(cls, self, q, dim, keepdim, interpolation):
+        q = ops.full((), _number_in_range(q), dtype=self.dtype, device=self.device)
+        return _quantile(self, q, dim, keepdim, interpolation, cls.passes_nan)
+
+
+class quantile(Quantile):
     """Quantiles along a dim, or of all elements; NaN where there is a NaN."""
     schema = f"quantile(Tensor self, Tensor q, {QUANTILE}"
     autocast = "float32"
-    samples = _quantile_samples
-
-    def compose(self, q, dim, keepdim, interpolation):
-        return _quantile(self, q, dim, keepdim, interpolation, False)
 
 
-class quantile_scalar(Composite):
+class quantile_scalar(QuantileOfNumber):
     """One quantile along a dim, or of all elements."""
     schema = f"quantile.scalar(Tensor self, float q, {QUANTILE}"
     autocast = "float32"
-    samples = _number_samples
-
-    def compose(self, q, dim, keepdim, interpolation):
-        q = ops.full((), _number_in_range(q), dtype=self.dtype, device=self.device)
-        return _quantile(self, q, dim, keepdim, interpolation, False)
 
 
-class nanquantile(Composite):
+class nanquantile(Quantile):
     """Quantiles along a dim, or of all elements, of what is not NaN."""
     schema = f"nanquantile(Tensor self, Tensor q, {QUANTILE}"
     autocast = "float32"
-    samples = _quantile_samples
-
-    def compose(self, q, dim, keepdim, interpolation):
-        return _quantile(self, q, dim, keepdim, interpolation, True)
+    passes_nan = True
 
 
-class nanquantile_scalar(Composite):
+class nanquantile_scalar(QuantileOfNumber):
     """One quantile along a dim, or of all elements, of what is not NaN."""
     schema = f"nanquantile.scalar(Tensor self, float q, {QUANTILE}"
     autocast = "float32"
-    samples = _number_samples
-
-    def compose(self, q, dim, keepdim, interpolation):
-        q = ops.full((), _number_in_range(q), dtype=self.dtype, device=self.device)
-        return _quantile(self, q, dim, keepdim, interpolation, True)
+    passes_nan = True
 
 
 # ---------------------------------------------------------------------------------------------
