@@ -313,70 +313,79 @@ def _planes(real: bool = False, named: bool = False):
     return samples
 
 
-def _entry(schema: str, doc: str, compose, samples, autocast: str | None = "float32",
-           **more) -> None:
-    """A public transform: a composite that only `pullback.fft` offers."""
-    name = schema[: schema.index("(")]
-    body = dict(
-        schema=schema,
-        __doc__=doc,
-        autocast=autocast,
-        compose=compose,
-        samples=samples,
-        method=False,
-        function=False,
-        namespace="fft",
-        __module__=__name__,
-        **more,
-    )
-    globals()[name] = type(name, (Composite,), body)
+class Transform(Composite):
+    """A public transform, which only `pullback.fft` offers."""
+
+    complex = True
+    method = function = False
+    namespace = "fft"
+    autocast = "float32"
 
 
 # ---------------------------------------------------------------------------------------------
 # Transforms over one dim
 
-_ONE = "(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"
 
-_entry(
-    f"fft_fft{_ONE}",
-    "Discrete Fourier transform over one dim.",
-    lambda self, n, dim, norm: _transform(self, n, dim, norm, True),
-    _lines(),
-    complex=True,
-)
-_entry(
-    f"fft_ifft{_ONE}",
-    "Inverse discrete Fourier transform over one dim.",
-    lambda self, n, dim, norm: _transform(self, n, dim, norm, False),
-    _lines(),
-    complex=True,
-)
-_entry(
-    f"fft_rfft{_ONE}",
-    "Half of the discrete Fourier transform of a real signal, which tells all of it.",
-    lambda self, n, dim, norm: _to_spectrum("rfft", self, n, dim, norm, True, True),
-    _lines(True),
-)
-_entry(
-    f"fft_irfft{_ONE}",
-    "Inverse of `rfft`; `n` is the size of the signal, an even one by default.",
-    lambda self, n, dim, norm: _to_signal(self, n, dim, norm, False),
-    _lines(),
-    complex=True,
-)
-_entry(
-    f"fft_hfft{_ONE}",
-    "Real transform of a signal that is conjugate-symmetric and given by its first half.",
-    lambda self, n, dim, norm: _to_signal(self, n, dim, norm, True),
-    _lines(),
-    complex=True,
-)
-_entry(
-    f"fft_ihfft{_ONE}",
-    "Inverse of `hfft`.",
-    lambda self, n, dim, norm: _to_spectrum("ihfft", self, n, dim, norm, False, True),
-    _lines(True),
-)
+class fft_fft(Transform):
+    """Discrete Fourier transform over one dim."""
+
+    schema = "fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"
+    samples = _lines()
+
+    def compose(self, n, dim, norm):
+        return _transform(self, n, dim, norm, True)
+
+
+class fft_ifft(Transform):
+    """Inverse discrete Fourier transform over one dim."""
+
+    schema = "fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"
+    samples = _lines()
+
+    def compose(self, n, dim, norm):
+        return _transform(self, n, dim, norm, False)
+
+
+class fft_rfft(Transform):
+    """Half of the discrete Fourier transform of a real signal, which tells all of it."""
+
+    schema = "fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"
+    complex = False
+    samples = _lines(True)
+
+    def compose(self, n, dim, norm):
+        return _to_spectrum("rfft", self, n, dim, norm, True, True)
+
+
+class fft_irfft(Transform):
+    """Inverse of `rfft`; `n` is the size of the signal, an even one by default."""
+
+    schema = "fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"
+    samples = _lines()
+
+    def compose(self, n, dim, norm):
+        return _to_signal(self, n, dim, norm, False)
+
+
+class fft_hfft(Transform):
+    """Real transform of a signal that is conjugate-symmetric and given by its first half."""
+
+    schema = "fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"
+    samples = _lines()
+
+    def compose(self, n, dim, norm):
+        return _to_signal(self, n, dim, norm, True)
+
+
+class fft_ihfft(Transform):
+    """Inverse of `hfft`."""
+
+    schema = "fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"
+    complex = False
+    samples = _lines(True)
+
+    def compose(self, n, dim, norm):
+        return _to_spectrum("ihfft", self, n, dim, norm, False, True)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -419,55 +428,124 @@ def _ihfftn(self, s, dim, norm):
     return ops._fft_c2c(out, dims[:-1], code, False) if len(dims) > 1 else out
 
 
-for _name, _doc, _compose, _real, _autocast in (
-    (
-        "fft",
-        "Discrete Fourier transform",
-        lambda x, s, dim, norm: _transform_many(x, s, dim, norm, True),
-        False,
-        "float32",
-    ),
-    (
-        "ifft",
-        "Inverse discrete Fourier transform",
-        lambda x, s, dim, norm: _transform_many(x, s, dim, norm, False),
-        False,
-        "float32",
-    ),
-    (
-        "rfft",
-        "Discrete Fourier transform of a real signal, one-sided in the last dim,",
-        _rfftn,
-        True,
-        "float32",
-    ),
-    ("irfft", "Inverse of `rfftn`", _irfftn, False, "float32"),
-    (
-        "hfft",
-        "Real transform of a conjugate-symmetric signal that is given by its first half",
-        _hfftn,
-        False,
-        None,
-    ),
-    ("ihfft", "Inverse of `hfftn`", _ihfftn, True, None),
-):
-    _entry(
-        f"fft_{_name}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None)"
-        " -> Tensor",
-        f"{_doc} over two dims.",
-        _compose,
-        _planes(_real, True),
-        _autocast,
-        complex=not _real,
-    )
-    _entry(
-        f"fft_{_name}n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
-        f"{_doc} over several dims, all by default.",
-        _compose,
-        _planes(_real),
-        _autocast,
-        complex=not _real,
-    )
+class fft_fft2(Transform):
+    """Discrete Fourier transform over two dims."""
+
+    schema = ("fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1],"
+              " str? norm=None) -> Tensor")
+    samples = _planes(False, True)
+
+    def compose(self, s, dim, norm):
+        return _transform_many(self, s, dim, norm, True)
+
+
+class fft_fftn(Transform):
+    """Discrete Fourier transform over several dims, all by default."""
+
+    schema = "fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor"
+    samples = _planes(False)
+
+    def compose(self, s, dim, norm):
+        return _transform_many(self, s, dim, norm, True)
+
+
+class fft_ifft2(Transform):
+    """Inverse discrete Fourier transform over two dims."""
+
+    schema = ("fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1],"
+              " str? norm=None) -> Tensor")
+    samples = _planes(False, True)
+
+    def compose(self, s, dim, norm):
+        return _transform_many(self, s, dim, norm, False)
+
+
+class fft_ifftn(Transform):
+    """Inverse discrete Fourier transform over several dims, all by default."""
+
+    schema = "fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor"
+    samples = _planes(False)
+
+    def compose(self, s, dim, norm):
+        return _transform_many(self, s, dim, norm, False)
+
+
+class fft_rfft2(Transform):
+    """Discrete Fourier transform of a real signal, one-sided in the last dim, over two dims."""
+
+    schema = ("fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1],"
+              " str? norm=None) -> Tensor")
+    complex = False
+    samples = _planes(True, True)
+    compose = _rfftn
+
+
+class fft_rfftn(Transform):
+    """Discrete Fourier transform of a real signal, one-sided in the last dim, over several dims, all by default."""
+
+    schema = "fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor"
+    complex = False
+    samples = _planes(True)
+    compose = _rfftn
+
+
+class fft_irfft2(Transform):
+    """Inverse of `rfftn` over two dims."""
+
+    schema = ("fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1],"
+              " str? norm=None) -> Tensor")
+    samples = _planes(False, True)
+    compose = _irfftn
+
+
+class fft_irfftn(Transform):
+    """Inverse of `rfftn` over several dims, all by default."""
+
+    schema = ("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None,"
+              " str? norm=None) -> Tensor")
+    samples = _planes(False)
+    compose = _irfftn
+
+
+class fft_hfft2(Transform):
+    """Real transform of a conjugate-symmetric signal that is given by its first half over two dims."""
+
+    schema = ("fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1],"
+              " str? norm=None) -> Tensor")
+    autocast = None
+    samples = _planes(False, True)
+    compose = _hfftn
+
+
+class fft_hfftn(Transform):
+    """Real transform of a conjugate-symmetric signal given by its first half over several dims, all by default."""
+
+    schema = "fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor"
+    autocast = None
+    samples = _planes(False)
+    compose = _hfftn
+
+
+class fft_ihfft2(Transform):
+    """Inverse of `hfftn` over two dims."""
+
+    schema = ("fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1],"
+              " str? norm=None) -> Tensor")
+    autocast = None
+    complex = False
+    samples = _planes(True, True)
+    compose = _ihfftn
+
+
+class fft_ihfftn(Transform):
+    """Inverse of `hfftn` over several dims, all by default."""
+
+    schema = ("fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None,"
+              " str? norm=None) -> Tensor")
+    autocast = None
+    complex = False
+    samples = _planes(True)
+    compose = _ihfftn
 
 
 # ---------------------------------------------------------------------------------------------
@@ -539,13 +617,11 @@ def _shift_samples(s):
     yield s(s.real(2, 3, 5), [-1, 0])
 
 
-class fft_fftshift(Composite):
+class fft_fftshift(Transform):
     """The bins in another order, frequency zero in the middle."""
 
     schema = "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor"
-    method = function = False
-    namespace = "fft"
-    complex = True
+    autocast = None
     samples = _shift_samples
 
     def compose(self, dim):
@@ -553,13 +629,11 @@ class fft_fftshift(Composite):
         return ops.roll(self, [self.shape[d] // 2 for d in dims], dims)
 
 
-class fft_ifftshift(Composite):
+class fft_ifftshift(Transform):
     """Inverse of `fftshift`."""
 
     schema = "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor"
-    method = function = False
-    namespace = "fft"
-    complex = True
+    autocast = None
     samples = _shift_samples
 
     def compose(self, dim):
