@@ -50,7 +50,7 @@ _Number = _int | _float | _bool | _complex
 # Schema type -> annotation. What is not listed is Any.
 # packages of this one that are not for users
 INTERNAL = {f"pullback.{name}" for name in (
-    "core", "array", "memory", "eager", "symbolic", "table", "pytree", "settings")}
+    "core", "array", "memory", "eager", "interp", "symbolic", "table", "pytree", "settings")}
 TYPES = {
     "Tensor": "Tensor", "Scalar": "_Number", "int": "_int", "float": "_float", "bool": "_bool",
     "str": "_str", "ScalarType": "_dtype", "Device": "_device | _str",
