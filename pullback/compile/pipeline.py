@@ -8,19 +8,19 @@
     emit        kernels and calls     C, and the plan of its memory
     run         all of them           a program, which is called with tensors
 
-Every value can be printed, and every step is a field of `Pipeline`: `replace(pipeline, emit=...)`
-is another compiler.  `Pipeline.program` has the seven calls; `compile` (`api.py`) only chooses the
-steps.  Read next: `capture/capture.py`, `cut/partition.py`, `schedule.py`, `unit.py`,
-`capture/run.py`.
+Every value can be printed, and every step is a field of `Pipeline` (what takes operators apart is
+`decompositions`): `replace(pipeline, emit=...)` is another compiler.  `Pipeline.program` has the
+calls, those for single graphs are in `native`; `compile` (`api.py`) only chooses the steps.  Read
+next: `capture/capture.py`, `cut/partition.py`, `schedule.py`, `unit.py`, `capture/run.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..capture.build import Backend, Request, as_it_is, program_of
+from ..capture.build import Backend, Request, program_of
 from ..capture.capture import capture
 from ..graph.graph_module import GraphModule
 
@@ -86,8 +86,14 @@ class Pipeline(Backend):
     emit: Callable = emitted
     load: Callable = loaded  # what makes a callable of a graph and its code
     run: Callable = program_of
-    forward: Callable = field(default=as_it_is)  # both follow from schedule, emit and load
-    backward: Callable = field(default=as_it_is)
+    forward: Callable = None  # type: ignore[assignment]  # both are `native`, if nothing is given
+    backward: Callable = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        for name in ("forward", "backward"):  # after a replacement, with the steps of this one
+            given = getattr(self, name)
+            if given is None or getattr(given, "__func__", None) is Pipeline.native:
+                setattr(self, name, self.native)
 
     def program(self, function: Callable, request: Request) -> Program:
         """A program for calls with arguments like these.
@@ -99,13 +105,7 @@ class Pipeline(Backend):
         program = self.capture(function, request, table, self)
         joint = Later(self.simplify, program.module)
         halves = Later(self.partition, joint, program.forward_count)
-
-        def native(graph: GraphModule, name: str) -> Callable:
-            kernels = Later(self.schedule, graph, name)
-            code = Later(self.emit, kernels, name)
-            return self.load(graph, name, code)
-
-        steps = replace(self, simplify=lambda module: joint(), forward=native, backward=native,
+        steps = replace(self, simplify=lambda module: joint(),
                         partition=lambda module, count: halves())
         known = None
         if request.sizes is not None:
@@ -113,3 +113,9 @@ class Pipeline(Backend):
         elif self.recall is not None:
             known = self.recall(program)
         return self.run(program, request, steps, known)
+
+    def native(self, graph: GraphModule, name: str) -> Callable:
+        """One graph of a program as a function of arrays."""
+        kernels = Later(self.schedule, graph, name)
+        code = Later(self.emit, kernels, name)
+        return self.load(graph, name, code)
