@@ -95,6 +95,12 @@ def elsewhere(module: str, name: str) -> types.ModuleType:
     raise AttributeError(f"module {shown!r} has no attribute {name!r}")
 
 
+def for_torch(name: str) -> types.ModuleType:
+    """A file of `torch/`, which nothing imports: it is loaded when PyTorch's form of something is
+    asked for."""
+    return importlib.import_module(f"{OWN}.torch.{name}")
+
+
 def public_path(module: str) -> str:
     """The path below `torch` under which users know a module of this package."""
     path = module.partition(".")[2].removeprefix("torch.")

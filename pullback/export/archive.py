@@ -15,10 +15,10 @@ import numpy as np
 
 from .. import errors, safetensors
 from ..core.handle import Tensor, make
+from ..facade import for_torch
 from ..nn.parameter import Parameter
 from ..pytree import tree_flatten, tree_unflatten
 from ..serialization.archive import Archive, Writer, replacing
-from . import pt2
 from .check import check_program
 from .graph_signature import ConstantArgument, InputKind
 from .parse import Parsed, parse
@@ -26,6 +26,7 @@ from .program import ExportedModule, ExportedProgram
 from .reader import alike
 from .text import program_text, type_text
 
+MODEL = "models/model.json"  # by which PyTorch's own files (`torch/pt2.py`) are known
 TEXT, WEIGHTS, EXAMPLES = "program.txt", "weights.safetensors", "examples.safetensors"
 File = str | os.PathLike | IO[bytes]
 
@@ -48,9 +49,7 @@ def save(
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got "
             f"'{type(ep).__name__}' instead. ({errors.user_line(2)})")
     if format == "pt2":
-        from . import pt2_writer
-
-        data = pt2_writer.archive(ep, extra_files)
+        data = for_torch("pt2_writer").archive(ep, extra_files)
         if isinstance(f, (str, os.PathLike)):
             with replacing(f) as file:
                 file.write(data)
@@ -142,10 +141,10 @@ def load(
 
 def _load(file: IO[bytes], extra: dict[str, Any] | None) -> ExportedProgram:
     archive = Archive(file)
-    if TEXT not in archive and pt2.MODEL in archive:  # PyTorch's own format
+    if TEXT not in archive and MODEL in archive:  # PyTorch's own format
         for name in extra or {}:
             extra[name] = archive.read(f"extra/{name}").decode()
-        return pt2.read(archive)
+        return for_torch("pt2").read(archive)
     for name in (TEXT, WEIGHTS):
         if name not in archive:
             raise _refused(f"the file has no {name}: it is no exported program")

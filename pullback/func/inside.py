@@ -1,6 +1,6 @@
 """Transforms by hand: levels, their boxes and the switches that PyTorch has in `_C._functorch`.
 
-`vmap`, `grad` and `jvp` are made of these; rules of custom operators (`../library/higher.py`) and
+`vmap`, `grad` and `jvp` are made of these; rules of custom operators (`torch/higher_order.py`) and
 programs that look inside of a transform use them directly.  Read next: `../interp/`.
 """
 

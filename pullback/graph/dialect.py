@@ -8,9 +8,10 @@ that differs is asked of it here.  Eager execution never meets one.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from ..facade import for_torch
 
 if TYPE_CHECKING:
     from ..capture.capture import Capture
@@ -58,14 +59,12 @@ class Dialect:
 
 
 TABLE = Dialect()
-# The dialect of graphs that people read (`make_fx`, `aot_function`, `aot_export_*`).  A door: it
-# exists for PyTorch's sake, so that nothing here imports it; it is loaded when it is first asked.
-STANDARD = f"{__package__.partition('.')[0]}.torch.dialect"
 
 
 def standard(kind: str, whole: bool = False) -> Dialect:
-    """The dialect for one capture of a kind ("real", "fake", "symbolic" or "aot").
+    """The dialect of graphs that people read, which is PyTorch's.
 
-    With `whole`, before operators are taken apart.
+    These are those of `make_fx`, `aot_function` and `aot_export_*`.  It is for one capture of a
+    kind ("real", "fake", "symbolic" or "aot"); with `whole`, before operators are taken apart.
     """
-    return importlib.import_module(STANDARD).dialect(kind, whole)
+    return for_torch("dialect").dialect(kind, whole)

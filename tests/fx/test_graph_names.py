@@ -5,7 +5,6 @@ import pytest
 import pullback as pb
 from pullback.fx.make_fx import make_fx
 from pullback.fx.passes.cse import fx_graph_cse
-from pullback.library.kinds import OpOverload, OpOverloadPacket
 from pullback.symbolic import ShapeEnv, SymInt
 from pullback.symbolic.asking import _constrain_range_for_size, expect_true
 from pullback.symbolic.guards import (
@@ -18,6 +17,7 @@ from pullback.symbolic.guards import (
 )
 from pullback.symbolic.number import SymNode
 from pullback.testing import FileCheck
+from pullback.torch.operator_kinds import OpOverload, OpOverloadPacket
 
 
 def test_kinds_of_operators():

@@ -7,7 +7,7 @@ from pullback import func
 from pullback._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 from pullback.autograd.function import Function, _SingleLevelFunction
 from pullback.func import contexts, grad, inside, jvp, linearize, vmap
-from pullback.library.higher import HigherOrderOperator
+from pullback.torch.higher_order import HigherOrderOperator
 from pullback.torch.install import counterpart
 
 

@@ -14,7 +14,7 @@ from .. import errors
 from ..core.stack import Interpreter
 from ..core.state import state, tied_block
 from ..func.inside import TransformType, kind_of
-from .dispatch_keys import DispatchKey as Key
+from ..library.dispatch_keys import DispatchKey as Key
 
 _BELOW = (Key.AutogradCPU, Key.Autograd, Key.CPU, Key.CompositeExplicitAutograd,
           Key.CompositeImplicitAutograd)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
+from ..capture import descriptors as d
 from ..graph.graph import Graph
 from ..graph.node import Node
-from . import descriptors as d
 
 __all__ = [
     "get_all_input_and_grad_nodes", "get_all_output_and_tangent_nodes", "get_buffer_nodes",

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..core import op
 from ..core.surface import Derived
+from ..library.namespaces import Packet
 from ..table import packets as table
-from .namespaces import Packet
 
 
 class _Kind(type):

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..array.fake import fake_like
+from ..capture.results import root_of
+from ..capture.subclasses import Plan, is_wrapper, parts_of, plan_of
 from ..core.handle import Tensor, cell_of, make
 from ..core.state import state
 from ..core.surface import refresh
 from ..pytree import tree_leaves
-from .results import root_of
-from .subclasses import Plan, is_wrapper, parts_of, plan_of
 
 OutputType = enum.Enum("OutputType", (
     "non_alias alias_of_input is_input alias_of_intermediate_save_as_output alias_of_intermediate "

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ..core.handle import Tensor
+from ..graph.errors import GraphError
+from ..graph.graph import Graph
+from ..graph.graph_module import GraphModule
+from ..graph.interpreter import Interpreter
+from ..graph.node import Node, map_arg
 from ..pytree import tree_map
-from .errors import GraphError
-from .graph import Graph
-from .graph_module import GraphModule
-from .interpreter import Interpreter
-from .node import Node, map_arg
 
 
 def dump_state(fx_g: GraphModule, inps: Sequence[Any]) -> None:

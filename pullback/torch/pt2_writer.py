@@ -24,6 +24,9 @@ from ..array.size import Symbolic
 from ..control import HigherOrder
 from ..core.handle import Tensor
 from ..core.op import OpOverload
+from ..export.archive import MODEL
+from ..export.graph_signature import ConstantArgument, InputKind, OutputKind
+from ..export.program import CALLERS, ExportedProgram, grad_modes
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node, fetch_attribute
@@ -32,9 +35,7 @@ from ..serialization.archive import Writer
 from ..symbolic.env import MOST, Relation
 from ..symbolic.expr import Atom, Expr
 from ..symbolic.number import SymBool, SymFloat
-from .graph_signature import ConstantArgument, InputKind, OutputKind
-from .program import CALLERS, ExportedProgram, grad_modes
-from .pt2 import _DTYPES, _FORMATS, _OPERATORS, _STRIDED, MAJOR, MODEL, SAMPLES
+from .pt2 import _DTYPES, _FORMATS, _OPERATORS, _STRIDED, MAJOR, SAMPLES
 
 _CODES = {name: code for code, name in _DTYPES.items()}
 _LAYOUTS = {name: code for code, name in _FORMATS.items()}

@@ -28,16 +28,17 @@ from ..array.layout import layout, memory_format
 from ..autograd.grad_mode import set_grad_enabled
 from ..control import operators
 from ..core.handle import Tensor, make
+from ..export.archive import MODEL
+from ..export.dynamic_shapes import Dim, found_out
+from ..export.program import ExportedProgram, install
 from ..library.definition import definitions
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..pytree import TreeSpec, as_read, tree_flatten, tree_map, tree_unflatten
 from ..serialization.archive import Archive
 from ..table.packets import ops
-from .dynamic_shapes import Dim, found_out
-from .program import ExportedProgram, install
 
-MODEL, SAMPLES = "models/model.json", "data/sample_inputs/model.pt"
+SAMPLES = "data/sample_inputs/model.pt"
 MAJOR = 8  # of the schema that PyTorch 2.13 writes
 _DTYPES = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32",
@@ -87,7 +88,7 @@ class _Reader:
         self.tied: dict[tuple, Parameter] = {}  # by their place in it
 
     def program(self) -> ExportedProgram:
-        from .trace import export
+        from ..export.trace import export
 
         entry = self.model["graph_module"]["module_call_graph"][0]["signature"]
         in_spec, out_spec = _tree(entry["in_spec"]), _tree(entry["out_spec"])
