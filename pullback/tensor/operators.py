@@ -111,6 +111,7 @@ class Generated:
         if function is None:
             return self.slow
         function.__name__, function.__qualname__ = self.name, f"Tensor.{self.name}"
+        function.__module__ = __name__  # where pickles find it
         return function
 
 

@@ -260,13 +260,16 @@ def test_what_there_is_to_override():
 
 METHODS = """
 import inspect
+import pickle
 import pullback as torch
 from pullback.core.state import fast
 
+added = torch.Tensor.__add__
 sinh, keys = torch.Tensor.sinh, {torch.Tensor.sinh: "sinh", torch.Tensor.mul: "mul"}
 for _ in range(20):
-    torch.ones(2).sinh().mul(torch.ones(2))
+    torch.ones(2).sinh().mul(torch.ones(2)) + 1
 assert torch.Tensor.sinh is sinh and set(keys) == {torch.Tensor.sinh, torch.Tensor.mul}
+assert torch.Tensor.__add__ is added and pickle.loads(pickle.dumps(sinh)) is sinh
 assert sinh.__code__.co_filename.startswith("<pullback call of sinh")
 assert sinh.__globals__ is fast and sinh.__qualname__ == "Tensor.sinh"
 dropout = torch.nn.functional.dropout
