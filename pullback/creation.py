@@ -13,7 +13,7 @@ from .array.size import Size, Symbolic, hinted, is_symbolic
 from .core import state as _state
 from .core.handle import Tensor, make
 from .core.stack import fresh, lifted
-from .core.subclass_door import offer_functions, plainly
+from .core.subclass_door import no_overrides, overridable_functions
 from .memory.storages import hold_size
 from .table.packets import ops
 
@@ -24,7 +24,7 @@ def tensor(
     """A new leaf with a copy of the data."""
 
     if isinstance(data, Tensor):
-        with plainly():
+        with no_overrides():
             t = data.detach().clone()
         t = t if dtype is None else t.to(dt.as_dtype(dtype))
     else:
@@ -257,6 +257,6 @@ def detach_(input: Tensor) -> Tensor:
     return input.detach_()
 
 
-offer_functions(_assert, numel, is_floating_point, is_complex, is_nonzero, result_type,
+overridable_functions(_assert, numel, is_floating_point, is_complex, is_nonzero, result_type,
                 broadcast_tensors, get_device, detach_)
-offer_functions(tensor, as_tensor, asarray, from_numpy, frombuffer, modes_only=True)
+overridable_functions(tensor, as_tensor, asarray, from_numpy, frombuffer, modes_only=True)

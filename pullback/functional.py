@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .core.handle import Tensor
-from .core.subclass_door import offer, offer_module
+from .core.subclass_door import announce, overridable_module
 from .errors import ArgumentError, BadValue, ShapeError
 from .table.packets import ops
 
@@ -251,7 +251,7 @@ def __getattr__(name: str):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-offer_module(__name__)
+overridable_module(__name__)
 for _loss in _LOSSES:  # PyTorch has them at top level only
     _loss.__module__ = __package__
-offer((lambda: einsum, _einsum))
+announce((lambda: einsum, _einsum))

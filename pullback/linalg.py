@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .core.handle import Tensor
 from .core.op import aliases, families
-from .core.subclass_door import offer_functions, offer_module
+from .core.subclass_door import overridable_functions, overridable_module
 from .errors import ArgumentError, BadValue, LinAlgError, ShapeError
 from .table.packets import ops
 
@@ -103,5 +103,5 @@ def __dir__() -> list[str]:
     return sorted(own | {"LinAlgError"})
 
 
-offer_module(__name__)
-offer_functions(lobpcg)
+overridable_module(__name__)
+overridable_functions(lobpcg)

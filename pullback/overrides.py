@@ -103,13 +103,13 @@ _enable_torch_function = Enabled
 @tied_block
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Inside of `__torch_dispatch__`: functions ask and operators are recorded again."""
-    record, plainly = state.record[:], state.plainly
+    record, no_overrides = state.record[:], state.overrides_off
     state.record[:] = [True] * len(record)
-    state.plainly = 0
+    state.overrides_off = 0
     try:
         yield
     finally:
-        state.record[:], state.plainly = record, plainly
+        state.record[:], state.overrides_off = record, no_overrides
 
 
 # functions that users write
@@ -123,9 +123,9 @@ def has_torch_function(relevant_args: Iterable) -> bool:
     if not isinstance(relevant_args, Iterable):
         raise TypeError("expected a sequence of arguments to ask, got "
                         f"{type(relevant_args).__name__}")
-    if state.plainly == 2:
+    if state.overrides_off == 2:
         return False
-    return bool(state.function_modes or not state.plainly and members(tuple(relevant_args)))
+    return bool(state.function_modes or not state.overrides_off and members(tuple(relevant_args)))
 
 
 def has_torch_function_unary(arg: Any) -> bool:
@@ -141,7 +141,7 @@ def has_torch_function_variadic(*args: Any) -> bool:
 def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: Any,
                           **kwargs: Any) -> Any:
     """Give a call to the mode, or to the first argument whose `__torch_function__` takes it."""
-    given = () if state.plainly else members(tuple(relevant_args))
+    given = () if state.overrides_off else members(tuple(relevant_args))
     return answered(public_api, given, args, kwargs)
 
 

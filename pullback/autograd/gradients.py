@@ -16,7 +16,7 @@ from ..core.handle import Tensor, make
 from ..core.project import project
 from ..core.stack import outlived
 from ..core.state import fast, state
-from ..core.subclass_door import offer_functions
+from ..core.subclass_door import overridable_functions
 from ..core.tape import Accumulate, Blind, Node, Port, level_own, port
 from ..interp.operator_dispatch import looked_at
 from ..interp.vmap import Vmap
@@ -356,4 +356,4 @@ def floating(dtype: dt.DType) -> bool:
     return dtype.category >= 2
 
 
-offer_functions(grad)
+overridable_functions(grad)

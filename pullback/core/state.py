@@ -73,7 +73,7 @@ class State(threading.local):
     defects: list | None = None  # of fakes, where these are mended by data (`array/reals.py`)
     sizes = None  # the environment of sizes that depend on data (with ACTIVE counted)
     keeping = None  # a trace that wants composite operators whole (with ACTIVE counted)
-    plainly = 0  # functions ask nobody: 1 no subclasses, 2 no modes either
+    overrides_off = 0  # functions ask nobody: 1 no subclasses, 2 no modes either
     function_modes: tuple = ()  # asked before functions run, innermost last (with ACTIVE counted)
     operator_modes: tuple = ()  # asked before operators run: (mode, level that it was entered on)
     below: tuple = ()  # registered operators whose functions for autograd are running

@@ -80,42 +80,42 @@ door = Door()
 # blocks in which calls do not ask
 
 
-class plainly:
+class no_overrides:
     """Functions ask no subclasses meanwhile, with level 2 no modes either."""
 
     level = 1
 
     def __enter__(self):
-        self.before = state.plainly
-        state.plainly = max(self.before, self.level)
+        self.before = state.overrides_off
+        state.overrides_off = max(self.before, self.level)
         return self
 
     @tied
     def __exit__(self, *exc):
-        state.plainly = self.before
+        state.overrides_off = self.before
 
 
-class Enabled(plainly):
+class Enabled(no_overrides):
     """Functions ask again, inside of blocks in which they do not; `del` ends it, too."""
 
     def __init__(self):
-        self.before, state.plainly = state.plainly, 0
+        self.before, state.overrides_off = state.overrides_off, 0
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
         if self.before is not None:
-            state.plainly, self.before = self.before, None
+            state.overrides_off, self.before = self.before, None
 
     __del__ = __exit__
 
 
-class DisableTorchFunctionSubclass(plainly):
+class DisableTorchFunctionSubclass(no_overrides):
     """A block in which tensors of subclasses are treated as plain tensors by functions."""
 
 
-class DisableTorchFunction(plainly):
+class DisableTorchFunction(no_overrides):
     """The same, and modes are not asked either."""
 
     level = 2
@@ -138,36 +138,36 @@ class Bare(Undispatched):
     """Functions ask no subclasses meanwhile, and operators neither these nor modes."""
 
     def __enter__(self):
-        self.outer = state.plainly
-        state.plainly = max(self.outer, 1)
+        self.outer = state.overrides_off
+        state.overrides_off = max(self.outer, 1)
         return super().__enter__()
 
     @tied
     def __exit__(self, *exc):
         state.undispatched, state.operator_modes = self.before
-        state.plainly = self.outer
+        state.overrides_off = self.outer
 
 
 class Unasked:
     """Functions and operators ask modes, but no subclasses, meanwhile."""
 
     def __enter__(self):
-        self.before = state.plainly, state.undispatched
-        state.plainly, state.undispatched = max(self.before[0], 1), 1
+        self.before = state.overrides_off, state.undispatched
+        state.overrides_off, state.undispatched = max(self.before[0], 1), 1
         return self
 
     @tied
     def __exit__(self, *exc):
-        state.plainly, state.undispatched = self.before
+        state.overrides_off, state.undispatched = self.before
 
 
 # functions that are written in Python
 
 
-waiting: list = []  # those that do not ask yet: see `offer`
+waiting: list = []  # those that do not ask yet: see `announce`
 
 
-def offer(*functions) -> None:
+def announce(*functions) -> None:
     """Announce Python functions: (gives what users call, function, does it ask modes alone?)."""
     waiting.extend(functions)
     if fast["OVERRIDES"]:
@@ -178,27 +178,27 @@ def _itself(function):
     return function
 
 
-def offer_module(name: str) -> None:
+def overridable_module(name: str) -> None:
     """Announce the public functions of a module, from its last line."""
     module = sys.modules[name]
     names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
     found = [vars(module).get(n) for n in names]
-    offer_functions(*[f for f in found if type(f) is types.FunctionType
+    overridable_functions(*[f for f in found if type(f) is types.FunctionType
                       and f.__module__.startswith(name)])
 
 
-def offer_functions(*functions: types.FunctionType, modes_only: bool = False) -> None:
+def overridable_functions(*functions: types.FunctionType, modes_only: bool = False) -> None:
     """Announce functions of a module."""
-    offer(*[(partial(_itself, f), f, modes_only) for f in functions])
+    announce(*[(partial(_itself, f), f, modes_only) for f in functions])
 
 
-def offer_methods(names, cls: type) -> None:
+def overridable_methods(names, cls: type) -> None:
     """Announce methods and properties of the handle that are not operators of the table."""
     for name in names:
         value = cls.__dict__[name]
         if type(value) is property:
             for part, hook in (("fget", "__get__"), ("fset", "__set__"), ("fdel", "__delete__")):
                 if type(getattr(value, part)) is types.FunctionType:
-                    offer((partial(getattr, value, hook), getattr(value, part)))
+                    announce((partial(getattr, value, hook), getattr(value, part)))
         elif type(value) is types.FunctionType:
-            offer((partial(_itself, value), value))
+            announce((partial(_itself, value), value))

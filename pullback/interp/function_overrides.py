@@ -26,7 +26,7 @@ from ..core.subclass_door import (
     DisableTorchFunction,
     NobodyAnswers,
     door,
-    plainly,
+    no_overrides,
     waiting,
 )
 
@@ -56,7 +56,7 @@ def _shown(t: Tensor):
     data = _slot.__get__(t)
     if data.__class__ is not _ndarray:
         return data
-    if (cls._asked and not state.plainly) or (cls._dispatched and not state.undispatched):
+    if (cls._asked and not state.overrides_off) or (cls._dispatched and not state.undispatched):
         return data.view(Marked)
     return data
 
@@ -104,7 +104,7 @@ def default(cls: type, function, kinds: tuple, args: tuple, kwargs: dict):
     """`Tensor.__torch_function__`: compute as for plain tensors, results become of the class."""
     if not all(issubclass(cls, kind) for kind in kinds):
         return NotImplemented
-    with plainly():
+    with no_overrides():
         out = function(*args, **kwargs)
         return out if function in unconverted() else converted(out, cls)
 
@@ -150,12 +150,12 @@ def make_subclass(
 
     new = shared(cls, data)
     if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
-        from .wrapper_subclass import asking_for, offer
+        from .wrapper_subclass import ask_classes_for, asking_for
 
         asks = asking_for(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
         new.__dict__["_asks"] = asks
-        offer(asks)
-    with plainly():
+        ask_classes_for(asks)
+    with no_overrides():
         return new.requires_grad_(True) if require_grad else new
 
 
@@ -208,9 +208,9 @@ def asked(public, args: tuple, kwargs: dict):
 
     `public` gives the function that users know.
     """
-    if state.plainly == 2:
+    if state.overrides_off == 2:
         return UNASKED
-    given = () if state.plainly else members((*args, *kwargs.values()) if kwargs else args)
+    given = () if state.overrides_off else members((*args, *kwargs.values()) if kwargs else args)
     if not given and not state.function_modes:
         return UNASKED
     return answered(public(), given, args, kwargs)
@@ -220,7 +220,7 @@ def answered(public, given, args: tuple, kwargs: dict):
     """Ask the innermost mode, then the arguments."""
     kinds = tuple([type(v) for v in given])
     modes = state.function_modes
-    if modes and state.plainly < 2:
+    if modes and state.overrides_off < 2:
         state.function_modes = modes[:-1]
         try:
             out = method_of(modes[-1], "__torch_function__")(public, kinds, args, kwargs)

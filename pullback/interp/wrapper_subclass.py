@@ -22,7 +22,7 @@ from ..array.size import Size, Symbolic, whole
 from ..core.handle import Cell, Tensor, disabled
 from ..core.op import overload
 from ..core.state import state
-from ..core.subclass_door import UNASKED, plainly
+from ..core.subclass_door import UNASKED, no_overrides
 from .function_overrides import arm, tellers
 from .operator_dispatch import FACTS, Outer, called
 
@@ -78,10 +78,10 @@ def make_wrapper_subclass(
     box.born = state.stack[state.mode]  # the trace that it belongs to
     box.owner, box.layout = weakref.ref(new), layout
     box.asks = told
-    offer(told | {"layout"} if layout is not STRIDED else told)
+    ask_classes_for(told | {"layout"} if layout is not STRIDED else told)
     new._data, new._cell = box, box.cell
     new._edge = new._link = new._meta = None
-    with plainly():
+    with no_overrides():
         return new.requires_grad_(True) if requires_grad else new
 
 
@@ -179,7 +179,7 @@ _TELLS = {
 }
 
 
-def offer(asks: frozenset) -> None:
+def ask_classes_for(asks: frozenset) -> None:
     """From now on functions that tell these facts ask the class, where a tensor wants that."""
     if not asks:
         return

@@ -21,7 +21,7 @@ from ..array.generator import Generator
 from ..array.layout import STRIDED
 from ..array.size import Size
 from ..core.handle import Tensor, make
-from ..core.subclass_door import plainly
+from ..core.subclass_door import no_overrides
 from ..interp.wrapper_subclass import make_wrapper_subclass
 from ..storage import TypedStorage, UntypedStorage, set_attributes
 from ..storage import _storage as storage_of
@@ -251,7 +251,7 @@ def from_type(function, kind, args, state):
         plain, new = new, object.__new__(kind)
         new._data, new._edge = plain._data, None
         new._link = new._cell = new._meta = None
-        with plainly():  # its attributes are not there yet
+        with no_overrides():  # its attributes are not there yet
             new.requires_grad_(requires_grad)
     if "__setstate__" in kind.__dict__:  # of the user's class, which was allowed
         new.__setstate__(state)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import FunctionType
 
 from ..core.handle import Tensor
-from ..core.subclass_door import offer_methods
+from ..core.subclass_door import overridable_methods
 from ..table.catalog import PUBLIC
 from . import absent_methods as left_out
 from . import facts, history, operators, values
@@ -36,7 +36,8 @@ def attach(cls=Tensor) -> None:
     for name, _, _, kinds in PUBLIC:
         for kind in kinds:
             _offer(cls, f"{name}_" if kind == "i" else name, kind == "p")
-    offer_methods([*properties, *(methods.keys() - _UNASKING), *operators.WRITTEN, *casts], cls)
+    overridable_methods(
+        [*properties, *(methods.keys() - _UNASKING), *operators.WRITTEN, *casts], cls)
 
 
 def attach_entry(op, cls=Tensor) -> None:

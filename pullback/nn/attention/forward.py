@@ -11,7 +11,7 @@ import math
 import warnings
 
 from ...core.handle import Tensor
-from ...core.subclass_door import offer_functions
+from ...core.subclass_door import overridable_functions
 from ...table.packets import ops
 
 # ---------------------------------------------------------------------------------------------
@@ -232,4 +232,4 @@ def _fused(q, k, v, mask, dropout_p, is_causal, batch, num_heads) -> Tensor:
     return out.permute(2, 0, 1, 3).reshape([q.shape[1] * batch, num_heads * q.shape[2]])
 
 
-offer_functions(multi_head_attention_forward)
+overridable_functions(multi_head_attention_forward)

@@ -4,7 +4,7 @@ Each function sorts out its arguments (words for reductions, legacy flags, sizes
 operators of the table.  Modules that hold parameters are in the files beside this package.
 """
 
-from ...core.subclass_door import offer_module as _offer_module
+from ...core.subclass_door import overridable_module as _overridable_module
 from .activations import *
 from .arguments import *
 from .attention import *
@@ -16,4 +16,4 @@ from .pooling import *
 from .resampling import *
 from .scaled import *
 
-_offer_module(__name__)
+_overridable_module(__name__)
