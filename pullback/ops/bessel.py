@@ -1,10 +1,9 @@
-"""Bessel functions and orthogonal polynomials, with derivatives of all orders in x."""
+"""Bessel and Airy functions, with derivatives of all orders in x."""
 
 from __future__ import annotations
 
 import math
 
-from ..array import dtype as dt
 from ..array.xp import special
 from ..core.op import Pointwise
 from ..table.packets import ops
@@ -342,96 +341,3 @@ class airy_ai_prime(_Helper):
 
     def run(xp, x):
         return special(xp).airy(x)[1]
-
-
-# ---------------------------------------------------------------------------------------------
-# Orthogonal polynomials.  PyTorch gives them no derivative; here they have all orders of that in x.
-
-
-class orthogonal_polynomial(_Helper):
-    """Derivative of some order by x of the orthogonal polynomial of a kind and degree n."""
-
-    ordered = False
-    schema = "_orthogonal_polynomial(Tensor x, Tensor n, str kind, int order) -> Tensor"
-    kept = "function"
-    scalars = ("n",)
-    grad = {
-        "x": "grad * _orthogonal_polynomial(x, n, kind, order + 1)",
-        "n": "not_implemented('n', 'the degree of a polynomial is a whole number')",
-    }
-
-    def run(xp, x, n, kind, order):
-        return kernels.orthogonal_polynomial(xp, x, n, kind, order)
-
-    def samples(s):
-        for kind in (*kernels.POLYNOMIALS, "shifted_chebyshev_t"):
-            yield s(s.real(3, 5), s.tensor([0, 1, 2, 3, 6], dt.int64), kind, 1)
-        yield s(s.values([-1.0, 0.0, 1.0]), 5, "chebyshev_u", 2)
-        yield s(s.real(), 4, "legendre_p", 0)
-        yield s(s.real(0, 3), s.int(3), "chebyshev_t", 1)
-
-
-def _add_polynomial(family: str, words: str) -> None:
-    """The three entries of one kind of polynomial: of tensors, of a number x, of a number n."""
-    kind = family.replace("polynomial_", "")
-    name = f"special_{family}"
-
-    def run(xp, x, n):
-        refuse(f"{family}_cpu", xp.asarray(x), "c")
-        refuse(f"{family}_cpu", xp.asarray(n), "c")
-        return kernels.orthogonal_polynomial(xp, xp.asarray(x), xp.asarray(n), kind, 0)
-
-    def samples(s):
-        yield s(s.real(3, 5), s.tensor([0, 1, 2, 3, 6], dt.int64))
-        yield s(s.real(5, 3).T, s.tensor([[4], [0], [-1]], dt.int64))
-        yield s(s.values([-1.0, 0.0, 1.0]), s.tensor(5, dt.int64))
-        yield s(s.real(), s.tensor(3, dt.int64))
-        yield s(s.real(0, 3), s.int(3))
-
-    def samples_of_degrees(s):
-        yield s(0.3, s.tensor([[0, 1, 2], [3, 5, -1]], dt.int64))
-        yield s(1.5, s.tensor(4, dt.int64))
-
-    slope = f"grad * _orthogonal_polynomial(x, n, {kind!r}, 1)"
-    refusal = "not_implemented('n', 'the degree of a polynomial is a whole number')"
-    shared = dict(promote="float", promotes=("x", "n"), run=run, inplace=False, method=False)
-    shared.update(ordered=False, kept="function")
-    overloads = {
-        "": ("Tensor x, Tensor n", {"x": slope, "n": refusal}, samples, words),
-        ".x_scalar": (
-            "Scalar x, Tensor n",
-            {"n": refusal},
-            samples_of_degrees,
-            f"{words} at a number",
-        ),
-        ".n_scalar": ("Tensor x, Scalar n", {"x": slope}, first_with(4), f"{words} of one degree"),
-    }
-    for overload, (arguments, grad, cases, title_) in overloads.items():
-        entry = dict(
-            shared,
-            schema=f"{name}{overload}({arguments}) -> Tensor",
-            grad=grad,
-            samples=cases,
-            __doc__=f"{title_}.",
-            __module__=__name__,
-        )
-        globals()[f"{name}{overload.replace('.', '_')}"] = type(
-            f"{name}{overload.replace('.', '_')}", (Pointwise,), entry
-        )
-
-
-for _family, _words in {
-    "chebyshev_polynomial_t": "Chebyshev polynomials of the first kind",
-    "chebyshev_polynomial_u": "Chebyshev polynomials of the second kind",
-    "chebyshev_polynomial_v": "Chebyshev polynomials of the third kind",
-    "chebyshev_polynomial_w": "Chebyshev polynomials of the fourth kind",
-    "shifted_chebyshev_polynomial_t": "Chebyshev polynomials of the first kind, for [0, 1]",
-    "shifted_chebyshev_polynomial_u": "Chebyshev polynomials of the second kind, for [0, 1]",
-    "shifted_chebyshev_polynomial_v": "Chebyshev polynomials of the third kind, for [0, 1]",
-    "shifted_chebyshev_polynomial_w": "Chebyshev polynomials of the fourth kind, for [0, 1]",
-    "hermite_polynomial_h": "Hermite polynomials of the physicists",
-    "hermite_polynomial_he": "Hermite polynomials of probability theory",
-    "laguerre_polynomial_l": "Laguerre polynomials",
-    "legendre_polynomial_p": "Legendre polynomials",
-}.items():
-    _add_polynomial(_family, _words)

@@ -5,7 +5,8 @@ order, `_sinc_order` ...): a member of a family that is closed under differentia
 order is exact, at zero and for large arguments too, where the textbook quotients and differences
 are not.  The kernels of these families are in `special_kernels.py`, formulas longer than a line in
 `formulas/special.py`; `tools/accuracy.py` compares all of this with arbitrary-precision
-arithmetic.  Read next: `bessel.py`, `numbers.py`, `scans.py`.
+arithmetic.  Read next: `bessel.py`, `orthogonal_polynomials.py`,
+`numbers.py`, `scans.py`.
 """
 
 from __future__ import annotations

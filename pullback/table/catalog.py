@@ -74,6 +74,7 @@ FILES = (
     "blocks",
     "special",
     "bessel",
+    "orthogonal_polynomials",
     "numbers",
     "scans",
     "fft",

@@ -283,12 +283,14 @@ NAMES = {
         "special_modified_bessel_k0 special_modified_bessel_k1 _bessel_k "
         "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 _scaled_bessel_k "
         "special_spherical_bessel_j0 sinc:pi special_sinc=sinc:pi _sinc_order special_airy_ai "
-        "_airy_ai_prime _orthogonal_polynomial special_chebyshev_polynomial_t "
-        "special_chebyshev_polynomial_u special_chebyshev_polynomial_v "
-        "special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t "
-        "special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v "
-        "special_shifted_chebyshev_polynomial_w special_hermite_polynomial_h "
-        "special_hermite_polynomial_he special_laguerre_polynomial_l "
+        "_airy_ai_prime"
+    ),
+    "orthogonal_polynomials": (
+        "_orthogonal_polynomial special_chebyshev_polynomial_t special_chebyshev_polynomial_u "
+        "special_chebyshev_polynomial_v special_chebyshev_polynomial_w "
+        "special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u "
+        "special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w "
+        "special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l "
         "special_legendre_polynomial_p"
     ),
     "numbers": (
