@@ -7,6 +7,8 @@ formulas in `formulas/pool.py`.  Read next: `unpool.py`.
 
 from __future__ import annotations
 
+import functools
+
 from ..array.dims import numel
 from ..core.op import Composite, Op
 from ..errors import ShapeError
@@ -55,6 +57,7 @@ class Pooling(Op):
     batch = fold_planes
 
     @classmethod
+    @functools.cache
     def label(cls) -> str:
         """The name that messages give."""
         return cls.base_name.lstrip("_").replace("_with_indices", "")
@@ -82,18 +85,16 @@ class MaxPoolWithIndices(Pooling):
     dtype = "[self.dtype, dt.int64]"
 
     @classmethod
-    def windows(cls, self, *args) -> list:
-        return pool_windows(cls.label(), self.shape, cls.dims, *args)
-
-    @classmethod
     def run(cls, xp, self, *args):
-        windows = cls.windows(self, *args)
-        refuse(cls.label(), self, "b")
+        name = cls.label()
+        windows = pool_windows(name, self.shape, cls.dims, *args)
+        refuse(name, self, "b")
         return max_pool(xp, self, windows)
 
     @classmethod
     def shape(cls, self, *args):
-        return [pooled_shape(self.shape, cls.windows(self, *args))] * 2
+        windows = pool_windows(cls.label(), self.shape, cls.dims, *args)
+        return [pooled_shape(self.shape, windows)] * 2
 
     @classmethod
     def samples(cls, s):
