@@ -14,13 +14,9 @@ from ..core.op import overload
 from ..core.surface import InplaceOverload
 from ..graph.graph import Graph
 from ..graph.node import Node
-from ..graph.traits import base_name, cost_of, is_tensor, is_write, owner
+from ..graph.traits import base_name, cost_of, is_tensor, is_write, owner, trait
 
 _COPY = InplaceOverload(overload("copy"))
-_VIEW_OF = {
-    "select_scatter": "select.int", "slice_scatter": "slice.Tensor", "diagonal_scatter": "diagonal",
-    "as_strided_scatter": "as_strided",
-}
 
 
 def memory(node: Node) -> Node:
@@ -53,7 +49,7 @@ class _Write:
         """Write in place, unless the old value is wanted later."""
         if not self._free():
             return
-        if base_name(self.new.target) in _VIEW_OF and self.new.args[0] is self.old:
+        if trait(self.new.target, "writes_view") and self.new.args[0] is self.old:
             made, result = self._through_view(), self.old
         elif self._fits(self.new, self.old):
             made = result = self._in_place(self.new, self.old)
@@ -110,7 +106,7 @@ class _Write:
         """A write into a view: of the value that was scattered into its base."""
         place, value, scatter = self.old, self.new, None
         with self.graph.inserting_before(self.new):
-            while base_name(value.target) in _VIEW_OF and (
+            while trait(value.target, "writes_view") and (
                     scatter is None or value.args[0] in self._views(scatter)):
                 scatter = value
                 found = self._views(scatter)
@@ -120,7 +116,7 @@ class _Write:
                 if len(found) and self._fits(value, found[0]) and len(value.users) == 1:
                     place = found[0]
                     continue
-                view = overload(_VIEW_OF[base_name(scatter.target)])
+                view = overload(trait(scatter.target, "writes_view"))
                 made = self.graph.call_function(view, (place, *scatter.args[2:]))
                 made.meta = {k: v for k, v in value.meta.items() if k in ("val", "stack_trace")}
                 place = made
@@ -133,7 +129,7 @@ class _Write:
 
     def _views(self, scatter: Node) -> list[Node]:
         """The nodes that look at the place that is scattered into."""
-        name = _VIEW_OF[base_name(scatter.target)].partition(".")[0]
+        name = trait(scatter.target, "writes_view").partition(".")[0]
         return [n for n in self.old.graph.nodes
                 if n.op == "call_function" and base_name(n.target) == name
                 and n.args[0] is scatter.args[0] and tuple(n.args[1:]) == tuple(scatter.args[2:])]

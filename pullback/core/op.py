@@ -65,7 +65,9 @@ class Op:
     fake = None  # in place of the rules: what the kernel returns, of arrays without data
     dtype = None  # result dtype rule, where `promote` does not say
     batch = None  # vmap rule
+    by_shape = False  # draws: do they look at a tensor's shape and dtype alone?
     cost = "heavy"  # cheap | view | reduce | heavy | random | create
+    equality = False  # does it ask whether numbers are the same?
     intensive = False  # heavy: does its arithmetic outgrow its operands?
     flops: str | None = None  # how much that is: a function of `cut/flops.py`, or a call of one
     c: str | None = None  # C expression over {argument}
@@ -83,6 +85,8 @@ class Op:
     compose = None  # Composite: the definition
     noop = False  # does it hand its first input on where its result has the same layout and dtype?
     may_alias = False  # may its result share memory with its first argument?
+    # the view that a scatter writes through: the same arguments but for the source
+    writes_view: str | None = None
     scatter: str | None = None  # View: writes `new` into the viewed region of `base`
     fill = None  # writes what the kernel makes into self, and says so, or gives False
     inplace: bool | str = False  # a variant `name_` is derived; text: its overload, if it differs

@@ -23,7 +23,7 @@ import math
 import operator
 
 from ..graph.node import Node
-from ..graph.traits import base_name, cost_of, is_tensor, nbytes, owner, viewed
+from ..graph.traits import cost_of, is_tensor, nbytes, owner, trait, viewed
 from .min_cut import CutProblem
 from .rules import UNLIMITED, Rules, distances, far_apart
 from .split import JointGraph, is_number, policy
@@ -80,7 +80,7 @@ def reason_against(node: Node, rules: Rules | None = None) -> str:
 def is_exact(node: Node) -> bool:
     """Does a node ask whether floating-point numbers that were computed are the same?"""
     given = [source.meta.get("val") for source in node.all_input_nodes]
-    return len(given) == 2 and base_name(node.target) in ("eq", "ne") and all(
+    return len(given) == 2 and trait(node.target, "equality") is True and all(
         is_tensor(value) and value.dtype.is_floating_point for value in given)
 
 

@@ -72,13 +72,6 @@ class Batched(Wrapped):
         return f"BatchedTensor(lvl={self.interp.level}, bdim={self.dim}, value={self.inner!r})"
 
 
-# draws that look at the shape and dtype of a tensor alone
-_BY_SHAPE = {
-    "rand_like", "rand_like.generator", "randn_like", "randn_like.generator", "randint_like",
-    "randint_like.low_dtype", "bernoulli.p", "uniform", "normal_functional", "normal.fill",
-    "random", "random.to", "random.from", "exponential", "geometric", "cauchy", "log_normal"}
-
-
 class Vmap(Interpreter):
     """One level of batching over `size` examples."""
 
@@ -168,7 +161,7 @@ class Vmap(Interpreter):
         if self.randomness == "same":
             if not batched:
                 return bind(ov, flat) if self.level == 0 else self._below(ov, flat)
-            if ov.name in _BY_SHAPE:  # one draw is that of all examples
+            if ov.op.by_shape:  # one draw is that of all examples
                 return self._below(ov, tuple(
                     self._pick(v, 0).contiguous() if self.mine(v) else v for v in flat))
             return self._same_numbers(ov, flat)

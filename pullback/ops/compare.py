@@ -133,6 +133,7 @@ class _WithNumber(Pointwise):
 class eq_Tensor(_Comparison):
     """Whether two elements are equal."""
     schema = "eq.Tensor(Tensor self, Tensor other) -> Tensor"
+    equality = True
     lower = "pointwise.compare('eq')"
     core = True
     run = "xp.equal(self, other)"
@@ -143,6 +144,7 @@ class eq_Tensor(_Comparison):
 class eq_Scalar(_WithNumber):
     """Whether each element equals a number."""
     schema = "eq.Scalar(Tensor self, Scalar other) -> Tensor"
+    equality = True
     lower = "pointwise.compare('eq')"
     core = True
     run = "xp.equal(self, other)"
@@ -153,6 +155,7 @@ class eq_Scalar(_WithNumber):
 class ne_Tensor(_Comparison):
     """Whether two elements differ."""
     schema = "ne.Tensor(Tensor self, Tensor other) -> Tensor"
+    equality = True
     lower = "pointwise.compare('ne')"
     core = True
     run = "xp.not_equal(self, other)"
@@ -164,6 +167,7 @@ class ne_Tensor(_Comparison):
 class ne_Scalar(_WithNumber):
     """Whether each element differs from a number."""
     schema = "ne.Scalar(Tensor self, Scalar other) -> Tensor"
+    equality = True
     lower = "pointwise.compare('ne')"
     core = True
     run = "xp.not_equal(self, other)"

@@ -294,6 +294,7 @@ LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
 class RandomLike(Random):
     """Draws with the shape of another tensor."""
 
+    by_shape = True
     lies = "self"
     method = False
     nondiff = ("self",)
@@ -429,6 +430,7 @@ class bernoulli_p(Random):
     """Ones with probability p, else zeros, in the dtype of self."""
 
     schema = "bernoulli.p(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor"
+    by_shape = True
     inplace = "float"
     constant = ("self",)
     shape = "tuple(self.shape)"
@@ -591,6 +593,7 @@ class uniform(_Draw):
     schema = (
         "uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"
     )
+    by_shape = True
     lies = "self"
     batch = _fill_batch("uniform")
 
@@ -622,6 +625,7 @@ class normal_functional(Random):
         "normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None)"
         " -> Tensor"
     )
+    by_shape = True
     lies = "self"
     method = False
     function = False
@@ -640,6 +644,7 @@ class normal_fill(Random):
     """What `normal_` fills a tensor with."""
 
     schema = "normal.fill(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"
+    by_shape = True
     kept = None
     lies = "self"
     inplace = "default"
@@ -686,6 +691,7 @@ class random(_Draw):
     """The shape of self filled with integers over the range of its dtype."""
 
     schema = "random(Tensor self, *, Generator? generator=None) -> Tensor"
+    by_shape = True
     lies = "self"
     number = 2
     shape = "tuple(self.shape)"
@@ -704,6 +710,7 @@ class random_to(_Draw):
     """The shape of self filled with integers below a bound."""
 
     schema = "random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor"
+    by_shape = True
     lies = "self"
     shape = "tuple(self.shape)"
 
@@ -722,6 +729,7 @@ class random_from(_Draw):
     """The shape of self filled with integers between bounds."""
 
     schema = "random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor"
+    by_shape = True
     lies = "self"
     number = 0
 
@@ -750,6 +758,7 @@ class exponential(_Draw):
     """The shape of self filled with waiting times."""
 
     schema = "exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor"
+    by_shape = True
     lies = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("exponential")
@@ -766,6 +775,7 @@ class geometric(_Draw):
     """The shape of self filled with numbers of trials up to a success."""
 
     schema = "geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor"
+    by_shape = True
     lies = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("geometric")
@@ -783,6 +793,7 @@ class cauchy(_Draw):
     schema = (
         "cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor"
     )
+    by_shape = True
     lies = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("cauchy")
@@ -801,6 +812,7 @@ class log_normal(_Draw):
     schema = (
         "log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor"
     )
+    by_shape = True
     lies = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("log_normal")

@@ -30,6 +30,7 @@ class select_scatter(Op):
     """A copy of `self` with `src` written where `select` reads."""
 
     schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"
+    writes_view = "select.int"
     lower = "shape.select_scatter"
     core = "apart"
     lies = "self"
@@ -68,6 +69,7 @@ class slice_scatter(Op):
         "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor"
     )
+    writes_view = "slice.Tensor"
     lower = "shape.slice_scatter"
     tags = ("view_copy",)
     core = True
@@ -106,6 +108,7 @@ class diagonal_scatter(Op):
     schema = (
         "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"
     )
+    writes_view = "diagonal"
     trusts = "values"
     lower = "shape.diagonal_scatter"
     lies = "self"
@@ -160,6 +163,7 @@ class as_strided_scatter(Op):
         "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, "
         "SymInt? storage_offset=None) -> Tensor"
     )
+    writes_view = "as_strided"
     kept = "view"
     lies = "self"
     promote = "keep"

@@ -10,17 +10,13 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from ...core.op import OpOverload
+from ...core.op import OpOverload, overload
 from ...table.packets import ops
 from ..fake_mode import FakeTensorMode
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ..traits import cost_of
+from ..traits import cost_of, trait
 from .fake_tensor_prop import FakeTensorProp
-
-# scatter -> the view that it writes through: the same arguments but for the source
-_VIEWS = {"select_scatter": "select.int", "slice_scatter": "slice.Tensor",
-          "diagonal_scatter": "diagonal.default", "as_strided_scatter": "as_strided.default"}
 
 
 def reinplace(gm: GraphModule, *sample_args: Any) -> GraphModule:
@@ -157,11 +153,8 @@ def _is_view(node: Node) -> bool:
 
 def _view_of(node: Node) -> Any:
     """The view that a scatter writes through, None for anything else."""
-    name = _VIEWS.get(getattr(node.target, "name", "").partition(".")[0])
-    if name is None:
-        return None
-    name, _, overload = name.partition(".")
-    return getattr(getattr(ops, name), overload)
+    name = trait(node.target, "writes_view")
+    return None if name is None else overload(name)
 
 
 def _again(node: Node, values: dict[Node, Any]) -> Any:
