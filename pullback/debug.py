@@ -150,17 +150,6 @@ def _outcome(array: np.ndarray, bad: np.ndarray, index: tuple) -> str:
 
 # forward
 
-_CURES = {
-    "log": "keep the argument away from 0: log(x.clamp(min=eps)), or log1p(x) for log(1 + x)",
-    "div": "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)",
-    "reciprocal": "keep the argument away from 0: 1 / where(x == 0, 1, x)",
-    "rsqrt": "keep the argument away from 0: rsqrt(x + eps)",
-    "sqrt": "keep the argument away from negative numbers: sqrt(x.clamp(min=0))",
-    "exp": "it overflows: subtract the maximum first; softmax, logsumexp and softplus do",
-    "pow": "keep the base away from 0 where the exponent is negative, and the result in range",
-    "atanh": "keep the argument inside of (-1, 1)",
-}
-_CURES |= {"log2": _CURES["log"], "log10": _CURES["log"], "acosh": "keep the argument above 1"}
 _HIDDEN = (
     "if a where() discards this element later: where(mask, f(where(mask, x, 1.0)), 0.0), since "
     "the gradient of what is discarded would still be nan"
@@ -206,7 +195,7 @@ def _made_forward(ov, raw, array: np.ndarray) -> errors.NotFinite:
                 state_.append(_summary(a.name, v, index, array.shape))
             elif isinstance(v, (int, float, complex)) and not isinstance(v, bool):
                 state_.append(f"{a.name} = {v}")
-    cures = [_CURES[name]] if name in _CURES else []
+    cures = [] if ov.op.cure is None else [ov.op.cure]
     return errors.NotFinite(
         errors.text(
             f"{name} ({errors.describe_place(where)}) made {_kind(array, bad)} out of finite "

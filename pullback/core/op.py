@@ -62,6 +62,7 @@ class Op:
     inplace_node: str | None = None  # the node's name after an in-place call, if another
     dispatch: dict = {}  # backend key -> {input or output: formula}, where a backend has its own
     shape = None  # shape rule for fake tensors
+    cure: str | None = None  # how to keep its result finite, for the message of `debug`
     fake = None  # in place of the rules: what the kernel returns, of arrays without data
     dtype = None  # result dtype rule, where `promote` does not say
     batch = None  # vmap rule

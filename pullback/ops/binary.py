@@ -297,6 +297,7 @@ class mul_Scalar(Pointwise):
 class div_Tensor(Pointwise):
     """Quotient of two tensors."""
     schema = "div.Tensor(Tensor self, Tensor other) -> Tensor"
+    cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
     lower = "pointwise.div"
     core = True
     unrounded = ("other",)
@@ -314,6 +315,7 @@ class div_Tensor(Pointwise):
 class div_Scalar(Pointwise):
     """Quotient of a tensor and a number."""
     schema = "div.Scalar(Tensor self, Scalar other) -> Tensor"
+    cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
     lower = "pointwise.div"
     core = True
     unrounded = ("other",)
@@ -354,6 +356,7 @@ def _quotient_dtype(self, other, rounding_mode):
 class div_Tensor_mode(Pointwise):
     """Quotient of two tensors, rounded as `rounding_mode` says."""
     schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"
+    cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
     lower = "pointwise.div"
     core = True
     unrounded = ("other",)
@@ -377,6 +380,7 @@ class div_Tensor_mode(Pointwise):
 class div_Scalar_mode(Pointwise):
     """Quotient of a tensor and a number, rounded as `rounding_mode` says."""
     schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"
+    cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
     lower = "pointwise.div"
     core = True
     unrounded = ("other",)
@@ -514,6 +518,7 @@ def _integer_power(xp, base, exponent):
 class pow_Tensor_Tensor(Pointwise):
     """Each element of the first tensor to the power of the second."""
     schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
+    cure = "keep the base away from 0 where the exponent is negative, and the result in range"
     lower = "pointwise.pow"
     core = True
     number = 1
@@ -546,6 +551,7 @@ def _check_exponent(self, exponent):
 class pow_Tensor_Scalar(Pointwise):
     """Each element to the power of a number."""
     schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
+    cure = "keep the base away from 0 where the exponent is negative, and the result in range"
     lower = "pointwise.pow"
     core = True
     number = 0
@@ -584,6 +590,7 @@ class pow_Tensor_Scalar(Pointwise):
 class pow_Scalar(Pointwise):
     """A number to the power of each element."""
     schema = "pow.Scalar(Scalar self, Tensor exponent) -> Tensor"
+    cure = "keep the base away from 0 where the exponent is negative, and the result in range"
     lower = "pointwise.pow"
     core = True
     promotes = ("self", "exponent")

@@ -94,6 +94,7 @@ class positive(Composite):
 class reciprocal(Pointwise):
     """One divided by each element."""
     schema = "reciprocal(Tensor self) -> Tensor"
+    cure = "keep the argument away from 0: 1 / where(x == 0, 1, x)"
     lower = "pointwise.unary('recip')"
     core = True
     promote = "float"
@@ -107,6 +108,7 @@ class reciprocal(Pointwise):
 class sqrt(Pointwise):
     """Square root of each element."""
     schema = "sqrt(Tensor self) -> Tensor"
+    cure = "keep the argument away from negative numbers: sqrt(x.clamp(min=0))"
     lower = "pointwise.unary('sqrt')"
     core = True
     promote = "float"
@@ -120,6 +122,7 @@ class sqrt(Pointwise):
 class rsqrt(Pointwise):
     """One divided by the square root of each element."""
     schema = "rsqrt(Tensor self) -> Tensor"
+    cure = "keep the argument away from 0: rsqrt(x + eps)"
     lower = "pointwise.unary('rsqrt')"
     core = True
     promote = "float"
@@ -210,6 +213,7 @@ class sgn(Pointwise):
 class exp(Pointwise):
     """e to the power of each element."""
     schema = "exp(Tensor self) -> Tensor"
+    cure = "it overflows: subtract the maximum first; softmax, logsumexp and softplus do"
     lower = "pointwise.unary('exp')"
     core = True
     promote = "float"
@@ -256,6 +260,7 @@ class expm1(Pointwise):
 class log(Pointwise):
     """Natural logarithm of each element."""
     schema = "log(Tensor self) -> Tensor"
+    cure = "keep the argument away from 0: log(x.clamp(min=eps)), or log1p(x) for log(1 + x)"
     lower = "pointwise.unary('log')"
     core = True
     promote = "float"
@@ -269,6 +274,7 @@ class log(Pointwise):
 class log2(Pointwise):
     """Logarithm to base 2 of each element."""
     schema = "log2(Tensor self) -> Tensor"
+    cure = "keep the argument away from 0: log(x.clamp(min=eps)), or log1p(x) for log(1 + x)"
     core = True
     promote = "float"
     run = "xp.log2(self)"
@@ -281,6 +287,7 @@ class log2(Pointwise):
 class log10(Pointwise):
     """Logarithm to base 10 of each element."""
     schema = "log10(Tensor self) -> Tensor"
+    cure = "keep the argument away from 0: log(x.clamp(min=eps)), or log1p(x) for log(1 + x)"
     core = True
     promote = "float"
     run = "xp.log10(self)"
@@ -462,6 +469,7 @@ class asinh(Pointwise):
 class acosh(Pointwise):
     """Number whose hyperbolic cosine is the element."""
     schema = "acosh(Tensor self) -> Tensor"
+    cure = "keep the argument above 1"
     core = True
     promote = "float"
     run = "xp.arccosh(self)"
@@ -475,6 +483,7 @@ class acosh(Pointwise):
 class atanh(Pointwise):
     """Number whose hyperbolic tangent is the element."""
     schema = "atanh(Tensor self) -> Tensor"
+    cure = "keep the argument inside of (-1, 1)"
     core = True
     promote = "float"
     run = "xp.arctanh(self)"
