@@ -29,7 +29,7 @@ def test_what_ran_eagerly_does_not_count_as_compiled():
         assert Outcome(losses=WANTED.losses, **counts).fault(WANTED) is not None
 
 
-@pytest.mark.filterwarnings("ignore:compile..: loss runs operator by operator")
+@pytest.mark.filterwarnings("ignore:compile.* loss runs operator by operator")
 def test_captures_and_eager_calls_are_counted():
     limit = [1.0]
 

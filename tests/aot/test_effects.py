@@ -329,7 +329,7 @@ def _numbered():
     return note, notes
 
 
-@pytest.mark.filterwarnings("ignore:the operator effects_test::note was defined before")
+@pytest.mark.filterwarnings("ignore:the operator effects_test")
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_order_in_native_code(dynamic):
     note, notes = _numbered()
@@ -365,7 +365,7 @@ def test_order_in_native_code(dynamic):
         assert torch.allclose(x.grad, torch.full((n,), 36.0))
 
 
-@pytest.mark.filterwarnings("ignore:the operator effects_test::note was defined before")
+@pytest.mark.filterwarnings("ignore:the operator effects_test")
 def test_a_double_backward_does_not_repeat_the_forward():
     note, notes = _numbered()
 
@@ -394,7 +394,7 @@ def test_checkpoints_do_not_repeat_effects(zoo):
         assert zoo == ["zoo", "zoo2"]
 
 
-@pytest.mark.filterwarnings("ignore:the operator effects_test::note was defined before")
+@pytest.mark.filterwarnings("ignore:the operator effects_test")
 def test_branches_and_loops_do_not_repeat_effects_in_their_derivatives():
     from pullback.control import cond, map, scan, while_loop
 
@@ -422,7 +422,7 @@ def test_branches_and_loops_do_not_repeat_effects_in_their_derivatives():
         assert torch.allclose(*found)
 
 
-@pytest.mark.filterwarnings("ignore:the operator effects_test::note was defined before")
+@pytest.mark.filterwarnings("ignore:the operator effects_test")
 def test_dead_code_elimination_keeps_them():
     note, notes = _numbered()
     module = make_fx(lambda x: (note(x.sum(0, keepdim=True), "moo"), x + x)[1])(torch.ones(3))

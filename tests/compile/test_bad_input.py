@@ -231,6 +231,7 @@ def test_shapes_and_steps_that_do_not_fit(f):
     assert type(compiled.value) is type(eager.value)
 
 
+@pytest.mark.filterwarnings("ignore:compile.*runs operator by operator")
 def test_nothing_is_written_into_an_empty_tensor():
     """Its memory belongs to others."""
     for f in (lambda x: x.as_strided((2, 2), (4, 1), 1),

@@ -9,6 +9,9 @@ import pullback as torch
 from pullback.utils.data import DataLoader
 from tests.helpers.interrupts import condition, run, same_again  # noqa: F401
 
+# an interrupt inside of a finalizer reaches nobody; Python says that it was ignored
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 def points(total: int, count: int) -> range:
     return range(1 + total % 7, total + 1, max(1, total // count))

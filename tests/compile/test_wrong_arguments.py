@@ -146,6 +146,7 @@ def as_function(ov, given: list):
     return call, tensors
 
 
+@pytest.mark.filterwarnings("ignore:compile.*runs operator by operator")
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_refused_as_in_eager_mode(kind):
     checked, wrong = 0, []

@@ -28,6 +28,9 @@ from pullback.utils._python_dispatch import (
 )
 from tests.helpers.interrupts import PACKAGE, condition, run, same_again, traced  # noqa: F401
 
+# an interrupt inside of a finalizer reaches nobody; Python says that it was ignored
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 POINTS = int(os.environ.get("PULLBACK_INTERRUPTS", "20"))  # at least, of a program; more if short
 
 
