@@ -12,7 +12,7 @@ BASE    = $(VENV)/.stamp-base
 DEV     = $(VENV)/.stamp-dev
 PIP     = -m pip install --quiet --disable-pip-version-check
 
-# Arguments for pytest, for instance: make test ARGS="tests/core -k view"
+# Arguments for pytest, for instance: make test ARGS="tests/memory -k view"
 ARGS   ?=
 JOBS   ?= auto
 # Arguments for the parity run, for instance: make parity OPS="^(mul|sin)$$" ARGS="--max-samples 2"
@@ -125,9 +125,9 @@ docs-check: $(DEV)
 parity-env: $(PARITY)/.stamp
 
 parity: parity-env
-	$(PARITY)/bin/python -m pytest -m torch tests/nn tests/export/test_pt2.py tests/ops/test_conv.py tests/core/test_random.py tests/core/test_fill_order.py \
-	  tests/serialization tests/distributions tests/interop tests/optim tests/test_examples.py \
-	  tests/aot/test_cut_against_torch.py
+	$(PARITY)/bin/python -m pytest -m torch tests/nn tests/export/test_pt2.py tests/ops/test_conv.py tests/array/test_random.py tests/array/test_random_fill_order.py \
+	  tests/serialization tests/distributions tests/torch tests/optim tests/test_examples.py \
+	  tests/cut/test_against_torch.py
 	@if [ -d $(SHARED)/parity ]; then \
 	  $(PARITY)/bin/python $(SHARED)/parity/opinfo_parity.py --target pullback \
 	    $(if $(OPS),--ops '$(OPS)') $(ARGS); \

@@ -90,7 +90,7 @@ KINDS = {
                 *tests("ops", "rows", "windows", "scans", "indirect", "diagonal", "sized",
                        "bad_input", "wrong_arguments", "odd_numbers", "memory", "runtime", "vmath",
                        "generated", "same_kernel", "sound"),
-                "tests/aot/test_short.py", "tests/core/test_random_by_c.py",
+                "tests/capture/test_warm_calls.py", "tests/array/test_random_native.py",
                 "tests/optim/test_compiled.py", "tests/optim/test_trajectories.py"],
             # "numpy" tells which programs are captured whole: only they are compiled
             "fuzz": ["--modes", "numpy,native,native_losses,native_sizes,native_limit,"

@@ -148,7 +148,7 @@ def _to_cpu(tensors):
 
 
 @form("chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-      "Complex numbers of two half-precision parts.", None)  # tests/core/test_complex32.py
+      "Complex numbers of two half-precision parts.", None)  # tests/array/test_complex32.py
 def chalf(self, memory_format):
     return self.chalf()
 

@@ -1,6 +1,7 @@
 """How graphs print: of programs, of families of functions, of the table's entries.
 
-The same functions run with PyTorch (`record_printed.py`) and with this package (`test_printed.py`).
+The same functions run with PyTorch (`record_printed.py`) and with this package
+(`tests/graph/test_printed_graphs.py`).
 """
 
 import contextlib

@@ -113,7 +113,7 @@ def test_freed_graphs_name_the_users_line(form):
         with pytest.raises(RuntimeError, match="backward through the graph a second time") as error:
             y.backward()
         places = re.findall(r"[\w<>.]+:\d+", str(error.value))
-        assert places and all(p.startswith("test_places.py:") for p in places), error.value
+        assert places and all(p.startswith("test_error_lines.py:") for p in places), error.value
 
 
 @pytest.mark.parametrize("form", ["normalize", "outer"])
@@ -125,4 +125,4 @@ def test_written_values_name_the_users_line(form):
     with pytest.raises(RuntimeError, match="modified by an inplace operation") as error:
         y.sum().backward()
     places = re.findall(r"[\w<>.]+\.py:\d+", str(error.value))
-    assert places and all(p.startswith("test_places.py:") for p in places), error.value
+    assert places and all(p.startswith("test_error_lines.py:") for p in places), error.value

@@ -551,7 +551,7 @@ def test_errors_name_the_users_line():
     code, _ = node.where
     assert code.co_name == "f"
     out.backward()
-    with pytest.raises(RuntimeError, match=r"test_checkpoint_more\.py"):
+    with pytest.raises(RuntimeError, match=r"test_checkpoint_combinations\.py"):
         out.backward()
 
 

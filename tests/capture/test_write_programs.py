@@ -1,6 +1,6 @@
 """Random programs that write through views: every way to run one against eager.
 
-A slice of what `python tests/aot/write_ways.py 0 5000` looks at.
+A slice of what `python -m tests.helpers.write_ways 0 5000` looks at.
 """
 
 import pytest

@@ -142,7 +142,7 @@ def test_a_number_that_is_needed_is_specialised_with_the_line():
     env, (a, b) = env_of(4, 6)
     assert list(range(a)) == [0, 1, 2, 3]
     (guard,) = env.guards
-    assert str(guard) == "Eq(s75, 4)" and guard.where.startswith("test_symbolic.py:")
+    assert str(guard) == "Eq(s75, 4)" and guard.where.startswith("test_expressions.py:")
     assert "needs the number itself" in guard.reason
     assert a == 4 and a * 2 == 8 and str(a * b) == "4*s96"
     assert len(env.guards) == 1
@@ -187,7 +187,7 @@ def test_sizes_that_depend_on_data():
     assert u >= 0 and str(u + v) == "u0 + u1"
     with pytest.raises(errors.GuardOnDataDependentSymNode, match="u0 > 3") as error:
         bool(u > 3)
-    assert "torch._check" in str(error.value) and "test_symbolic.py" in str(error.value)
+    assert "torch._check" in str(error.value) and "test_expressions.py" in str(error.value)
     assert not guard_or_false(u > 3) and not statically_known_true(u > 3)
     _check(u > 3)
     assert u > 3 and u != 3 and statically_known_true(u >= 4)

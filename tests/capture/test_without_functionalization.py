@@ -13,7 +13,7 @@ from pullback.core.handle import Tensor
 from pullback.core.op import overload_of, registry
 from pullback.core.stack import bind
 from pullback.testing import samples
-from tests.aot import test_behaviours, test_semantics
+from tests.capture import test_behaviours, test_semantics
 from tests.helpers.oracle import check
 from tests.helpers.random_programs import make_program
 

@@ -101,7 +101,7 @@ def test_copies_before_what_looks_at_memory_are_made(function):
 
 
 def test_own_operators_see_strides_as_in_eager_mode():
-    @torch.library.custom_op("test_lying::strides", mutates_args=())
+    @torch.library.custom_op("test_layouts::strides", mutates_args=())
     def strides(x: torch.Tensor) -> torch.Tensor:
         return torch.tensor(x.stride())
 

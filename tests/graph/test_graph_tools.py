@@ -318,7 +318,7 @@ def test_notes_survive_another_capture():
     first, second = again.graph.find_nodes(op="call_function")
     assert first.meta["custom"] == {"a": 1} and "custom" not in second.meta
     assert first.meta["from_node"][-1].name == "sin"
-    assert "test_workshop" in second.stack_trace and not traceback.current_meta
+    assert "test_graph_tools" in second.stack_trace and not traceback.current_meta
 
     @traceback.annotate_fn({"b": 2})
     def g(x):

@@ -1,6 +1,6 @@
 """What the tape does by itself is seen by dispatch modes, as in PyTorch 2.13.
 
-`python tests/core/test_seen.py` records the operators of each program there, into
+`python tests/interp/test_backward_dispatch.py` records the operators of each program there, into
 `tests/data/seen.json`.
 """
 

@@ -46,7 +46,7 @@ def test_hub(tmp_path, monkeypatch):
     lambda: cpp_extension.CUDAExtension("x", []), lambda: cpp_extension.BuildExtension(),
 ])  # fmt: skip
 def test_refused_when_used(call):
-    with pytest.raises(errors.NotInThisBuild, match=r"test_small\.py"):
+    with pytest.raises(errors.NotInThisBuild, match=r"test_small_modules\.py"):
         call()
 
 

@@ -115,7 +115,7 @@ def test_errors_name_the_users_line():
         compiled(x).sum().backward()
     y = compiled(x)
     y.mul_(2)
-    with pytest.raises(errors.SavedValueModified, match=r"test_at_once\.py"):
+    with pytest.raises(errors.SavedValueModified, match=r"test_fused_backward\.py"):
         y.sum().backward()
 
 

@@ -64,7 +64,7 @@ def test_lines_and_other_methods():
     tracer.record_stack_traces = True
     graph = tracer.trace(Two())
     line = next(n for n in graph.nodes if n.target is operator.add).stack_trace
-    assert "test_tracer_base.py" in line
+    assert "test_tracers.py" in line
     tracer = fx.Tracer()
     tracer.traced_func_name = "less"
     assert targets(tracer.trace(Two())) == [operator.sub]
@@ -72,7 +72,7 @@ def test_lines_and_other_methods():
     with pytest.raises(AssertionError, match="doesn't exist in"):
         tracer.trace(Two())
     module = fx.symbolic_trace(Two())
-    assert "test_tracer_base.py" in module.forward.__code__.co_filename
+    assert "test_tracers.py" in module.forward.__code__.co_filename
 
 
 def test_wrappers_run_and_imported_functions_of_math_are_seen():

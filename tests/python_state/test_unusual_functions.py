@@ -37,7 +37,7 @@ class Awaited:
 def test_functions_whose_code_runs_later(function, kind):
     with pytest.raises(TypeError, match=kind) as refused:
         pb.compile(function)
-    assert "test_odd_functions.py" in str(refused.value)
+    assert "test_unusual_functions.py" in str(refused.value)
     assert "compile the function that computes" in str(refused.value)
 
 
@@ -94,9 +94,9 @@ def doubled(x):
 def test_nothing_prints_an_address():
     run = pb.compile(doubled, backend="numpy")
     line = doubled.__code__.co_firstlineno
-    assert repr(run) == f"<compiled doubled (test_odd_functions.py:{line}), 0 programs>"
+    assert repr(run) == f"<compiled doubled (test_unusual_functions.py:{line}), 0 programs>"
     run(pb.ones(2, requires_grad=True)).sum().backward()
-    assert repr(run) == f"<compiled doubled (test_odd_functions.py:{line}), 1 program>"
+    assert repr(run) == f"<compiled doubled (test_unusual_functions.py:{line}), 1 program>"
     (program,) = run.programs.values()
     assert repr(program) == "<program of 1 input and 1 result, compiled: forward, backward>"
     assert " at 0x" not in repr(program.part("backward")) + repr(pb.jit.script(doubled))

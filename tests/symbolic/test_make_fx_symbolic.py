@@ -53,7 +53,7 @@ def test_sizes_of_results_and_a_guard():
         "return (view, mul)",
     ]
     assert g.shape_env.format_guards() == " - s57 + s75 > 5"
-    assert "test_symbolic_sizes.py" in g.shape_env.guards[0].where
+    assert "test_make_fx_symbolic.py" in g.shape_env.guards[0].where
     view, count = g(torch.ones(4, 4), torch.ones(9, 4))
     assert view.shape == (52,) and count == 26
 
@@ -161,7 +161,7 @@ def test_questions_about_data_are_refused_with_the_line():
 
     with pytest.raises(errors.GuardOnDataDependentSymNode, match="u0 > 3") as error:
         captured(f, torch.tensor([2, 3]))
-    assert "test_symbolic_sizes.py" in str(error.value) and "torch._check" in str(error.value)
+    assert "test_make_fx_symbolic.py" in str(error.value) and "torch._check" in str(error.value)
 
 
 def test_without_symbols_a_size_from_data_is_refused():
