@@ -74,42 +74,56 @@ def inplace(ov, flat: tuple) -> Tensor:
     if ov.is_view:
         return inplace_view(ov, flat)
     if not isinstance(x, Tensor):
-        if type(x) is list:
-            from ..table.lists import inplace as each
-
-            return each(ov, flat)
-        raise errors.ArgumentError(f"{ov.op.base_name}_ wants a tensor, got {type(x).__name__}")
+        return _each_inplace(ov, flat)
     if x._link is not None:
         refresh(x)
     owner = state.stack[state.mode] if state.mode else None
     if owner is not None and owner.adopts and type(x._data) is _ndarray:
         owner.adopt(x)
     raw, tracked, space = stack.gather(ov, flat)
+    recorded = tracked and state.record[0]
     same = ov.name in ("fill.Scalar", "zero")
-    link = x._link
-    if same and link is not None and link.steps and link.steps[1][0].name == "expand" and not (
-            link.apart and is_buffer(x._data)):
+    if same and _is_expanded(x):
         return _fill_expanded(ov, flat)
-    same = same and not (tracked and state.record[0])
-    may_write(x, tracked, stack.level_of(ov, x), same)
+    may_write(x, tracked, stack.level_of(ov, x), same and not recorded)
     plain = not state.mode and not (state.random and ov.is_random) and (
         space is not None or all(is_buffer(t._data) for t in stack.tensors_in(flat))
     )
-    if plain and not (tracked and state.record[0]) and not ov.is_composite:
-        fill = ov.op.fill
-        try:
-            if fill is not None and type(x._data) is _ndarray and filled(x, fill, raw):
-                return x
-            new = run_raw(ov, raw, space)
-        except (errors.PullbackError, NotImplementedError, MemoryError):
-            raise
-        except Exception as error:
-            raise stack.translated(ov, flat, error) from error
-        if new.shape != x._data.shape or new.dtype != x._data.dtype:
-            check_result(ov, x, new.shape, dt.of(new.dtype))
-        bump(x)  # first: an interrupt between the two must not hide the write
-        store(x._data, new)
-        return x
+    if plain and not recorded and not ov.is_composite:
+        return _write_memory(ov, flat, raw, space)
+    return _write_value(ov, flat)
+
+
+def _each_inplace(ov, flat: tuple):
+    """The same for each tensor of a list, if it is one."""
+    if type(flat[0]) is list:
+        from ..table.lists import inplace as each
+
+        return each(ov, flat)
+    raise errors.ArgumentError(f"{ov.op.base_name}_ wants a tensor, got {type(flat[0]).__name__}")
+
+
+def _write_memory(ov, flat: tuple, raw, space) -> Tensor:
+    """`x.op_(...)` where nothing is recorded and memory is real: it is overwritten."""
+    x, fill = flat[0], ov.op.fill
+    try:
+        if fill is not None and type(x._data) is _ndarray and filled(x, fill, raw):
+            return x
+        new = run_raw(ov, raw, space)
+    except (errors.PullbackError, NotImplementedError, MemoryError):
+        raise
+    except Exception as error:
+        raise stack.translated(ov, flat, error) from error
+    if new.shape != x._data.shape or new.dtype != x._data.dtype:
+        check_result(ov, x, new.shape, dt.of(new.dtype))
+    bump(x)  # first: an interrupt between the two must not hide the write
+    store(x._data, new)
+    return x
+
+
+def _write_value(ov, flat: tuple) -> Tensor:
+    """`x.op_(...)` as the pure operator on what x was before, whose result is assigned."""
+    x = flat[0]
     before, state.filling = state.filling, ov.is_random
     try:
         if ov.is_random and ov.op.lies == "rows":
@@ -170,6 +184,14 @@ def _renamed(rule, name: str):
     rule = copy.copy(rule)
     rule.name = name
     return rule
+
+
+def _is_expanded(x: Tensor) -> bool:
+    """Does a tensor show elements of another one several times, as the last step of a view?"""
+    link = x._link
+    if link is None or not link.steps or link.apart and is_buffer(x._data):
+        return False
+    return link.steps[1][0].name == "expand"
 
 
 def _fill_expanded(ov, flat: tuple) -> Tensor:
@@ -298,33 +320,44 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
     `by` is the operator that made `new` of what x was before, its first argument.
     """
     level = max(tape.level_own(x._data), tape.level_own(new._data), state.mode)
-    record = state.record[level]
-    link = x._link
-    real = is_buffer(x._data) and is_buffer(new._data)
+    if is_buffer(x._data) and is_buffer(new._data):
+        return _assign_memory(x, new, level)
+    if type(x._data) is Fake and type(new._data) is Fake:
+        return _assign_memory(x, new, level)
+    return _assign_boxed(x, new, level, by)
+
+
+def _assign_memory(x: Tensor, new: Tensor, level: int) -> Tensor:
+    """`assign` where memory is real, or fake on both sides: it is overwritten."""
+    link, real = x._link, type(x._data) is not Fake
     if real and link is not None and link.apart:
         link = None  # it has the memory, and nothing of the history
     base = x if link is None else link.base
-    if real or (type(x._data) is Fake and type(new._data) is Fake):
-        bump(x)  # first: an interrupt between the two must not hide the write
-        if real:
-            store(x._data, new._data)
-        else:
-            if x._data.known is not None:
-                x._data.write_constant(new._data)
-            if state.reals:
-                from ..array.reals import write
+    bump(x)  # first: an interrupt between the two must not hide the write
+    if real:
+        store(x._data, new._data)
+    else:
+        if x._data.known is not None:
+            x._data.write_constant(new._data)
+        if state.reals:
+            from ..array.reals import write
 
-                write(x._data, new._data)
-        if record and (new._edge is not None or base._edge is not None):
-            base._edge = new._edge if link is None else copy_slices(base, x, new)
-            if base._meta is not None and base._meta.retains:
-                retain_again(base)
-        if link is not None:
-            link.seen = -1
-        return x
+            write(x._data, new._data)
+    if state.record[level] and (new._edge is not None or base._edge is not None):
+        base._edge = new._edge if link is None else copy_slices(base, x, new)
+        if base._meta is not None and base._meta.retains:
+            retain_again(base)
+    if link is not None:
+        link.seen = -1
+    return x
+
+
+def _assign_boxed(x: Tensor, new: Tensor, level: int, by) -> Tensor:
+    """`assign` in a transform: the handle, or the base of a view, is bound to another value."""
+    record, link, whole = state.record[level], x._link, None
     if link is not None and link.apart:
-        link, base = None, x
-    whole = None
+        link = None
+    base = x if link is None else link.base
     if by is not None and link is not None and record and level:
         whole = state.stack[level].event(events.SCATTERS, base, link.chain, new, by)
     answered = whole is not None
@@ -339,18 +372,7 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
     elif base._edge is not None:
         state.stack[level].event(events.WROTE_UNRECORDED, base)
     if base._link is not None:  # a detached alias: the memory is that of another tensor, too
-        with _recording(level, False):
-            root = base._link.base
-            state.stack[level].event(events.WROTE_UNRECORDED, root)
-            if not base._link.counts:
-                base._link.writes += 1
-                state.stack[level].event(events.WROTE_UNCOUNTED, root)
-            chain = base._link.chain if link is None else (*base._link.chain, *link.chain)
-            value = state.stack[level].cut(new) if level else make(new._data)
-            whole = laid_like(root, scatter(make(root._data), chain, value))
-            if not is_buffer(root._data):
-                whole = make(root._data.rewritten(whole._data, True))
-            rebind(root, whole)
+        _assign_source(base, new, level, () if link is None else link.chain)
     if not moved:
         bump(x)
     if base._link is not None:
@@ -366,6 +388,22 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
     if base._meta is not None and base._meta.retains:
         retain_again(base)
     return x
+
+
+def _assign_source(alias: Tensor, new: Tensor, level: int, chain: tuple) -> None:
+    """Write what was written through views of a detached alias into the tensor that it is of."""
+    link = alias._link
+    owner, root = state.stack[level], link.base
+    with _recording(level, False):
+        owner.event(events.WROTE_UNRECORDED, root)
+        if not link.counts:
+            link.writes += 1
+            owner.event(events.WROTE_UNCOUNTED, root)
+        value = owner.cut(new) if level else make(new._data)
+        whole = laid_like(root, scatter(make(root._data), (*link.chain, *chain), value))
+        if not is_buffer(root._data):
+            whole = make(root._data.rewritten(whole._data, True))
+        rebind(root, whole)
 
 
 def rebind(handle: Tensor, new: Tensor) -> bool:
