@@ -126,7 +126,7 @@ class set_stance:
         if stance not in _STANCES:
             raise errors.RefusedValue(f"invalid torch.compile stance '{stance}'; known are "
                                       f"{', '.join(_STANCES)} ({errors.user_line(2)})")
-        self.stance, self.before, self.inside = stance, state.stance, False
+        self.stance, self.before, self.inside = stance, state.switches.stance, False
         _set(stance)
 
     def __enter__(self) -> None:
@@ -155,9 +155,9 @@ class set_stance:
 
 
 def _set(stance: str) -> None:
-    step = (stance != "default") - (state.stance != "default")
+    step = (stance != "default") - (state.switches.stance != "default")
     with intact():  # both or neither
-        state.stance = stance
+        state.switches.stance = stance
         if step:
             count("ACTIVE", step)
 

@@ -50,7 +50,7 @@ def _place(array: np.ndarray, device) -> Tensor:
     place = dev.chosen(None if device is None else dev.Device(device))
     if place is not None and place.type == "meta":
         return make(array).to(place)
-    faking = _state.state.faking is not None
+    faking = _state.state.fakes.mode is not None
     if place is not None and place.type != "cpu" and not faking:
         array = dev.namespace(place).asarray(array)
     t = fresh(array)

@@ -57,7 +57,7 @@ class nans:
             if _blocks == 1:
                 stack.run_raw = surface.run_raw = foreach.run_raw = _run_looking
                 watch(_watcher)
-        state.looking += 1
+        state.switches.watched += 1
         _here.forward += self.forward
         _here.backward += self.backward
         count("ACTIVE", 1)  # off the fast path, which calls kernels itself
@@ -66,7 +66,7 @@ class nans:
     def __exit__(self, *exc) -> None:
         global _blocks
         count("ACTIVE", -1)
-        state.looking -= 1
+        state.switches.watched -= 1
         _here.forward -= self.forward
         _here.backward -= self.backward
         with _lock:

@@ -50,13 +50,13 @@ class TorchFunctionMode:
 
     def __enter__(self) -> TorchFunctionMode:
         function_overrides.arm()
-        state.function_modes = (*state.function_modes, self)
+        state.dispatch.function_modes = (*state.dispatch.function_modes, self)
         count("ACTIVE", 1)
         return self
 
     @tied
     def __exit__(self, *exc: Any) -> None:
-        state.function_modes = state.function_modes[:-1]
+        state.dispatch.function_modes = state.dispatch.function_modes[:-1]
         count("ACTIVE", -1)
 
     @classmethod
@@ -76,25 +76,25 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 def _get_current_function_mode() -> TorchFunctionMode | None:
     """The innermost mode."""
-    return state.function_modes[-1] if state.function_modes else None
+    return state.dispatch.function_modes[-1] if state.dispatch.function_modes else None
 
 
 def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
     """All modes, the outermost first."""
-    return list(state.function_modes)
+    return list(state.dispatch.function_modes)
 
 
 @tied_block
 def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
     """A block in which the innermost mode is not asked."""
-    before = state.function_modes
+    before = state.dispatch.function_modes
     if not before:
         raise RuntimeError("no function mode is active, so that none can be set aside")
-    state.function_modes = before[:-1]
+    state.dispatch.function_modes = before[:-1]
     try:
         yield before[-1]
     finally:
-        state.function_modes = before
+        state.dispatch.function_modes = before
 
 
 _enable_torch_function = Enabled
@@ -103,13 +103,13 @@ _enable_torch_function = Enabled
 @tied_block
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Inside of `__torch_dispatch__`: functions ask and operators are recorded again."""
-    record, no_overrides = state.record[:], state.overrides_off
+    record, no_overrides = state.record[:], state.dispatch.overrides_off
     state.record[:] = [True] * len(record)
-    state.overrides_off = 0
+    state.dispatch.overrides_off = 0
     try:
         yield
     finally:
-        state.record[:], state.overrides_off = record, no_overrides
+        state.record[:], state.dispatch.overrides_off = record, no_overrides
 
 
 # functions that users write
@@ -117,15 +117,17 @@ def enable_reentrant_dispatch() -> Iterator[None]:
 
 def has_torch_function(relevant_args: Iterable) -> bool:
     """Is somebody to be asked, an argument that takes part or a mode?"""
-    if state.unasked:
-        state.unasked = False
+    if state.dispatch.declines:
+        state.dispatch.declines = False
         return False
     if not isinstance(relevant_args, Iterable):
         raise TypeError("expected a sequence of arguments to ask, got "
                         f"{type(relevant_args).__name__}")
-    if state.overrides_off == 2:
+    if state.dispatch.overrides_off == 2:
         return False
-    return bool(state.function_modes or not state.overrides_off and members(tuple(relevant_args)))
+    dispatch = state.dispatch
+    return bool(dispatch.function_modes
+                or not dispatch.overrides_off and members(tuple(relevant_args)))
 
 
 def has_torch_function_unary(arg: Any) -> bool:
@@ -141,7 +143,7 @@ def has_torch_function_variadic(*args: Any) -> bool:
 def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: Any,
                           **kwargs: Any) -> Any:
     """Give a call to the mode, or to the first argument whose `__torch_function__` takes it."""
-    given = () if state.overrides_off else members(tuple(relevant_args))
+    given = () if state.dispatch.overrides_off else members(tuple(relevant_args))
     return answered(public_api, given, args, kwargs)
 
 
@@ -155,11 +157,11 @@ def redispatch_function(func: Callable, types: tuple, args: tuple = (),
     if "_asks" in getattr(func, "__dict__", ()):
         return func.__wrapped__(*args, **kwargs)
     if isinstance(func, FunctionType) and not func.__module__.startswith("pullback"):
-        state.unasked = True
+        state.dispatch.declines = True
         try:
             return func(*args, **kwargs)
         finally:
-            state.unasked = False
+            state.dispatch.declines = False
     with DisableTorchFunctionSubclass():
         return func(*args, **kwargs)
 

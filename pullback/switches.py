@@ -30,9 +30,9 @@ def set_default_device(device: dev.Device | str | int | None) -> None:
         dev.namespace(chosen)  # refuses what is not there, before anything changes
     if chosen is not None and chosen.type == "cpu":
         chosen = None  # as it is anyhow
-    inner = state.devices[1:] if state.default_device else state.devices
+    inner = state.switches.devices[1:] if state.switches.default_device else state.switches.devices
     dev.use(*(() if chosen is None else (chosen,)), *inner)
-    state.default_device = chosen is not None
+    state.switches.default_device = chosen is not None
 
 
 def get_default_device() -> dev.Device:

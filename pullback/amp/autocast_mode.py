@@ -103,15 +103,15 @@ class Settings:
             changes["dtype"] = {**self.dtype, device: changes["dtype"]}
         new = object.__new__(Settings)
         new.__dict__.update(self.__dict__, **changes)
-        state.casting = new
+        state.switches.autocast_settings = new
         return new
 
 
 def settings() -> Settings:
     """The settings of this thread."""
-    if state.casting is None:
-        state.casting = Settings()
-    return state.casting
+    if state.switches.autocast_settings is None:
+        state.switches.autocast_settings = Settings()
+    return state.switches.autocast_settings
 
 
 def _apply() -> None:
@@ -175,7 +175,7 @@ class autocast:
         if now.nesting == 1:
             now.kept.clear()
         if now is self._inside:
-            state.casting = before
+            state.switches.autocast_settings = before
         else:  # changed inside, by calls
             now.change(device, enabled=before.enabled[device], dtype=before.dtype[device],
                        cached=before.cached, nesting=now.nesting - 1)

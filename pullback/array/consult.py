@@ -221,7 +221,7 @@ def consult(ov, raw) -> None:
     """Raise what an operator raises for arguments like these, whatever their values are."""
     if ov.is_view and (type(raw[0]) is not Fake or raw[0].symbolic or is_symbolic(raw)):
         return  # of symbols it is asked itself
-    if state.sizes is not None and from_data(raw):
+    if state.fakes.sizes is not None and from_data(raw):
         return  # no example says how large they are
     key = (ov, *map(_facts, raw), raw[0].strides if ov.is_view else None)
     if key in _ACCEPTED:
@@ -240,7 +240,7 @@ def consult(ov, raw) -> None:
             run_raw(ov, unread, _Namespace(steps))
     except Looked:
         pass
-    if state.sizes is None:  # of symbols it is asked itself
+    if state.fakes.sizes is None:  # of symbols it is asked itself
         try:
             shape_of(ov, [spec(v) for v in unread])
         except (Looked, errors.DataDependentError):

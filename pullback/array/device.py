@@ -58,12 +58,12 @@ class Device:
 
     def __enter__(self) -> Device:
         """New tensors are made here unless they are told where."""
-        use(*state.devices, self)
+        use(*state.switches.devices, self)
         return self
 
     @tied
     def __exit__(self, *exc) -> None:
-        use(*state.devices[:-1])
+        use(*state.switches.devices[:-1])
 
 
 # The last ones can be named, but nothing is there
@@ -120,15 +120,15 @@ def namespace(device: Device | str | None):
 
 def use(*devices: Device) -> None:
     """Where new tensors go that are not told, innermost last; the fast ways do not ask."""
-    step = bool(devices) - bool(state.devices)
-    state.devices = devices
+    step = bool(devices) - bool(state.switches.devices)
+    state.switches.devices = devices
     if step:
         count("ACTIVE", step)
 
 
 def chosen(device: Device | None = None) -> Device | None:
     """Where a new tensor goes: as told, else the innermost `with device`, else the default."""
-    return device or (state.devices[-1] if state.devices else None)
+    return device or (state.switches.devices[-1] if state.switches.devices else None)
 
 
 def lookup(array) -> tuple[str, object] | None:

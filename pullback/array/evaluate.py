@@ -98,17 +98,17 @@ def space_of(ov, raw: tuple):
                 cure="move one of them with .to(device)",
             )
         )
-    mode = state.faking
+    mode = state.fakes.mode
     if found and mode is not None and not (ov.is_view and mode.allow_non_fake_inputs):
         return None  # the mode refuses it, or takes its shape; a view shares memory in any case
     if found:
         return next(iter(found.values()))
     if numbers:
         return next((xp for name, xp in numbers.items() if name != "cpu"), np)
-    if state.fake:
+    if state.fakes.creates:
         return None
     for a, v in zip(ov.schema.args, raw):
-        if a.base == "Device" and (v is not None or state.devices):
+        if a.base == "Device" and (v is not None or state.switches.devices):
             v = dev.chosen(v)
             return None if v.type == "meta" else dev.namespace(v)
     return np
@@ -187,7 +187,7 @@ def _with_constants(ov, raw, out):
 
 
 def _faked(ov, raw):
-    if not state.reals:
+    if not state.fakes.reals:
         return run_fake(ov, raw)
     from .reals import with_data
 
@@ -198,7 +198,7 @@ def _run_raw(ov, raw, xp):
     if xp is None:
         xp = space_of(ov, raw)
         if xp is None:
-            mode = state.faking
+            mode = state.fakes.mode
             if mode is not None:
                 mode.check(ov, raw)
                 return _with_constants(ov, raw, _faked(ov, raw))
@@ -206,11 +206,12 @@ def _run_raw(ov, raw, xp):
             if mode is None:
                 return _faked(ov, raw)
             mode.check_modes(ov, raw)
-            state.faking = mode  # fakes outlive the block of their mode, and so do their results
+            # fakes outlive the block of their mode, and so do their results
+            before, state.fakes.mode = state.fakes, mode
             try:
                 return _with_constants(ov, raw, _faked(ov, raw))
             finally:
-                state.faking = None
+                state.fakes = before
         if xp is not np:
             raw = [_moved(xp, v) for v in raw]
     if ov.alike:
@@ -516,7 +517,7 @@ def _fake_device(ov, raw: tuple) -> str:
         if wanted is not None:
             return str(wanted)
     names = [device_name(a) for a in _arrays(raw)]
-    if not names and state.devices and "device" in ov.schema.names:
+    if not names and state.switches.devices and "device" in ov.schema.names:
         return str(dev.chosen())
     return next((name for name in names if name != "cpu"), "cpu")  # a CPU number goes along
 

@@ -73,7 +73,7 @@ class Fake(Box):
         self.device_name = device_name
         self.base = base  # the fake whose memory this one shares
         self.offset = offset  # bytes from the start of that memory
-        self.mode = state.faking  # the `FakeTensorMode` that it belongs to
+        self.mode = state.fakes.mode  # the `FakeTensorMode` that it belongs to
         self.known = None  # in a mode: its one element, and [is it still known?] with its views
         self.real = None  # its data, where captures compute with them beside (`reals.py`)
 

@@ -39,24 +39,24 @@ def wanted() -> bool:
 @tied_block
 def computing(fake: bool = True) -> Iterator[None]:
     """Captures in this block compute with data beside fakes, where the setting asks for it."""
-    before = state.reals
-    state.reals = fake and wanted()
+    before = state.fakes.reals
+    state.fakes.reals = fake and wanted()
     try:
         yield
     finally:
-        state.reals = before
+        state.fakes.reals = before
 
 
 @tied_block
 def mending() -> Iterator[list[Defect]]:
     """The defects that fakes have in this block; their results are made from data."""
-    before = state.defects
+    before = state.fakes.defects
     found: list[Defect] = []
-    state.defects = found
+    state.fakes.defects = found
     try:
         yield found
     finally:
-        state.defects = before
+        state.fakes.defects = before
 
 
 def _data(value: Any) -> Any:
@@ -81,19 +81,20 @@ def with_data(ov: Any, raw: tuple, run_fake: Callable) -> Any:
     try:
         out = run_fake(ov, raw)
     except errors.DerivativeNotWritten:
-        if state.defects is None or not known:
+        if state.fakes.defects is None or not known:
             raise
         _note(ov, None)
         out = None
     if not known:
         return out
-    before = state.fake, state.faking, state.sizes, state.reals
+    before = state.fakes
     copies = [_copied(v) for v in given] if ov.custom else given
-    state.fake, state.faking, state.sizes, state.reals = False, None, None, False
+    state.fakes.creates, state.fakes.mode = False, None
+    state.fakes.sizes, state.fakes.reals = None, False
     try:
         found = run_raw(ov, given, np)
     finally:
-        state.fake, state.faking, state.sizes, state.reals = before
+        state.fakes = before
     written = [] if copies is given else [
         a.name for a, *values in zip(ov.schema.args, copies, given) if not _same(*values)]
     if written:
@@ -127,20 +128,20 @@ def _told(ov: Any, fake: Fake | None, data: np.ndarray) -> Fake:
             keep(fake, data, ov.name)
             return fake
         except errors.MetadataMismatchError as error:
-            if state.defects is None:
+            if state.fakes.defects is None:
                 raise
             _note(ov, str(error).partition("(")[0].partition(": ")[2].strip())
     fake = fake_like(data)
-    if state.sizes is not None:  # the data do not say how sizes depend on one another
-        fake = Fake([state.sizes.unbacked() for _ in data.shape], data.dtype)
+    if state.fakes.sizes is not None:  # the data do not say how sizes depend on one another
+        fake = Fake([state.fakes.sizes.unbacked() for _ in data.shape], data.dtype)
     keep(fake, data)
     return fake
 
 
 def _note(ov: Any, reason: str | None) -> None:
     found = Defect(str(ov), reason)
-    if found not in state.defects:
-        state.defects.append(found)
+    if found not in state.fakes.defects:
+        state.fakes.defects.append(found)
 
 
 def keep(fake: Fake, data: np.ndarray, name: str = "a tensor") -> None:

@@ -21,11 +21,11 @@ from ..table.packets import ops
 def pull(node: Node, grads: list, needs: list) -> list:
     """The step of a node."""
     detach_kept(node)
-    before, state.pulled = state.pulled, node
+    before, state.observers.node = state.observers.node, node
     try:
         return node.apply(grads, needs)
     finally:
-        state.pulled = before
+        state.observers.node = before
 
 
 def accumulate(node: Accumulate, grads: list, create: bool) -> None:

@@ -398,8 +398,8 @@ class GraphTask:
             self.parent, self.depth = parent, parent.depth + 1
         level = self.level
         shared = level if level and state.stack[level].continues_tape else 0
-        self.saved = (level, record[level], shared - 1, record[shared - 1], state.into_leaves)
-        state.task, state.into_leaves = self, self.into_leaves
+        self.saved = (level, record[level], shared - 1, record[shared - 1])
+        state.task = self
         record[level] = self.create
         if shared:
             record[shared - 1] = self.create
@@ -408,7 +408,7 @@ class GraphTask:
 
     def __exit__(self, *exc):
         """Make the state what it was before; once more does no harm."""
-        level, before, below, there, state.into_leaves = self.saved
+        level, before, below, there = self.saved
         record, state.task = state.record, self.parent
         record[level] = before
         if below >= 0:

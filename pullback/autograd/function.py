@@ -506,8 +506,8 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int, kind
             node.saved = ctx._kept
             ctx._to_save = ()
         node.stamp = fast["CLOCK"]
-        if state.saving is not None and state.saving.level == level:
-            state.saving.noted(node)
+        if state.observers.checkpoint is not None and state.observers.checkpoint.level == level:
+            state.observers.checkpoint.noted(node)
         if fast["DISPATCHES"]:
             detach_kept(node)
     return final[0] if single else tuple(final)
@@ -558,7 +558,7 @@ def _keep(t: Tensor | None, numbers: dict) -> tuple:
     if t is None:
         return None, -1
     number = numbers.get(id(t), -1)
-    if state.packing:
+    if state.observers.saved_hooks:
         return packed(t, number >= 0), number
     if number < 0:
         return keep(t), -1

@@ -106,8 +106,8 @@ class _Switch:
         off.add(id(tie))
         for i in levels:
             record[i] = self.mode
-        if "keeping" in own and state.keeping is not None:
-            state.keeping.switched(self.mode, False)  # a trace that records it (`make_fx`)
+        if "observers" in own and state.observers.trace is not None:
+            state.observers.trace.switched(self.mode, False)  # a trace that records it (`make_fx`)
 
     __exit__ = _Leave()
 
@@ -126,8 +126,8 @@ class _Switch:
         record = own["record"]
         for i, value in zip(tie.levels, tie.before):
             record[i] = value
-        if "keeping" in own and state.keeping is not None:
-            state.keeping.switched(tie.before[-1], True)
+        if "observers" in own and state.observers.trace is not None:
+            state.observers.trace.switched(tie.before[-1], True)
 
     def clone(self):
         return type(self)()
@@ -256,8 +256,8 @@ class set_grad_enabled(_Switch):
     def _set(self, levels: range) -> None:
         for i in levels:
             state.record[i] = self.mode
-        if state.keeping is not None:
-            state.keeping.switched(self.mode, False)
+        if state.observers.trace is not None:
+            state.observers.trace.switched(self.mode, False)
 
     def __enter__(self) -> None:
         tie, outer = self._tie(), self._outer
@@ -338,35 +338,35 @@ def is_inference_mode_enabled() -> bool:
 
 def is_view_replay_enabled() -> bool:
     """Do views get their history back by the operators that made them?"""
-    return state.replay_views
+    return state.switches.replay_views
 
 
 class _force_original_view_tracking(_Switch):
     """Views made inside get their history back, after a write, by the operators that made them."""
 
     def __init__(self, mode: bool) -> None:
-        self.mode, self.before, self.inside = bool(mode), state.replay_views, False
-        state.replay_views = self.mode
+        self.mode, self.before, self.inside = bool(mode), state.switches.replay_views, False
+        state.switches.replay_views = self.mode
         fast["REPLAYS"] = 1
 
     def __enter__(self) -> None:
         self.inside = True
-        state.replay_views = self.mode
+        state.switches.replay_views = self.mode
 
     @tied
     def __exit__(self, *exc) -> None:
-        state.replay_views = self.before
+        state.switches.replay_views = self.before
         self.inside = False
 
     def lost(self) -> None:
         """What holds when the block begins is what the call has set already."""
         if self.inside:
-            state.replay_views = self.before
+            state.switches.replay_views = self.before
 
     def clone(self):
         """The same switch again, for a decorated function."""
         return _force_original_view_tracking(self.mode)
 
     def __call__(self, function: _F) -> _F:
-        state.replay_views = self.before
+        state.switches.replay_views = self.before
         return super().__call__(function)

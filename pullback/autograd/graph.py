@@ -157,14 +157,15 @@ class saved_tensors_hooks:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
-        if state.packing_refused is not None:
-            raise RuntimeError(state.packing_refused)
-        state.packing = (*state.packing, (self.pack_hook, self.unpack_hook))
+        if state.observers.hooks_refused is not None:
+            raise RuntimeError(state.observers.hooks_refused)
+        pair = self.pack_hook, self.unpack_hook
+        state.observers.saved_hooks = (*state.observers.saved_hooks, pair)
         count("ACTIVE", 1)  # off the fast path, which saves without asking
 
     @tied
     def __exit__(self, *exc) -> None:
-        state.packing = state.packing[:-1]
+        state.observers.saved_hooks = state.observers.saved_hooks[:-1]
         count("ACTIVE", -1)
 
     def __call__(self, function: Callable) -> Callable:
@@ -193,14 +194,14 @@ class save_on_cpu(saved_tensors_hooks):
 @tied_block
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Refuse `saved_tensors_hooks` inside, with a message."""
-    if state.packing:
+    if state.observers.saved_hooks:
         raise RuntimeError(error_message)
-    before = state.packing_refused
-    state.packing_refused = error_message
+    before = state.observers.hooks_refused
+    state.observers.hooks_refused = error_message
     try:
         yield
     finally:
-        state.packing_refused = before
+        state.observers.hooks_refused = before
 
 
 class _Kept:

@@ -103,7 +103,7 @@ def _rank(node: Node) -> tuple:
 
 def _saved_tensors_hooks_is_enabled() -> bool:
     """May saved tensors be packed here?"""
-    return state.packing_refused is None
+    return state.observers.hooks_refused is None
 
 
 class _Failing(Function):

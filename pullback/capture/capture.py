@@ -383,12 +383,13 @@ class Capture(Hooking, Placing, Trace):
         self.listen(t, came)
 
     def __enter__(self):
-        self.packing, state.packing = state.packing, ()  # they are for the run time
+        # hooks of saved tensors are for the run time
+        self.packing, state.observers.saved_hooks = state.observers.saved_hooks, ()
         return super().__enter__()
 
     @tied
     def __exit__(self, *exc):
-        state.packing = self.packing
+        state.observers.saved_hooks = self.packing
         self.give_back()
         Trace.__exit__(self, *exc)
 
@@ -423,7 +424,7 @@ class CaptureRecorder(Recorder):
         return self._last
 
     def constant(self, t: Tensor):
-        if t._data.__class__ is Fake and state.faking is None:
+        if t._data.__class__ is Fake and state.fakes.mode is None:
             raise AssertionError(errors.text(
                 "Unexpected fake tensor: a captured function has met a tensor without data that "
                 f"is none of its arguments ({errors.user_line(2)})",

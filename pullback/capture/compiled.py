@@ -142,7 +142,8 @@ class Compiled:
         """A call that is like none before: find its program, or make one, and run it."""
         flat, spec = tree_flatten((args, kwargs))
         tensors = [v for v in flat if isinstance(v, Tensor)]
-        if fast["DISPATCHES"] and not (state.mode or len(state.stack) > 1 or state.operator_modes):
+        if fast["DISPATCHES"] and not (
+                state.mode or len(state.stack) > 1 or state.dispatch.operator_modes):
             out = desugared(self, flat, spec)
             if out is not NotImplemented:
                 return out
@@ -185,8 +186,8 @@ class Compiled:
                     or self._family(key, flat).effects >= EFFECTS or self._is_strange(flat)):
                 return None
             why = self._explain(key, flat, tensors, args, kwargs)
-            if state.stance != "default" and self.programs:
-                if state.stance == "eager_on_recompile":
+            if state.switches.stance != "default" and self.programs:
+                if state.switches.stance == "eager_on_recompile":
                     return None
                 raise errors.CompileError(errors.text(
                     "a compiled function would have to be compiled again "
@@ -207,7 +208,7 @@ class Compiled:
             from .check import check
 
             check(self, program, flat, tensors, args, kwargs)
-        elif (not (state.autocast or state.inference or state.devices)
+        elif (not (state.autocast or state.inference or state.switches.devices)
                 and key[-1] is None and program.comparable):
             self._shorten(program, in_line(args, kwargs))
         if fast["ACTIVE"]:
@@ -242,7 +243,8 @@ class Compiled:
     def key(self, flat: list, spec, tensors: list[Tensor]) -> tuple:
         """The signature of arguments."""
         record = "inference" if state.inference else state.record[0]
-        cast = (state.autocast, state.devices) if state.devices else state.autocast
+        devices = state.switches.devices
+        cast = (state.autocast, devices) if devices else state.autocast
         facts = record, dt.default(), cast, self._modes(flat)
         return (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
 
@@ -501,8 +503,9 @@ class Family:
 
 def _is_watched() -> bool:
     """Is there a mode or a level that is to see the operators of a function?"""
-    return bool(state.mode or state.operator_modes or state.function_modes
-                or len(state.stack) > 1 or state.looking or state.stance == "force_eager")
+    return bool(state.mode or state.dispatch.operator_modes or state.dispatch.function_modes
+                or len(state.stack) > 1 or state.switches.watched
+                or state.switches.stance == "force_eager")
 
 
 def _shapes(given: tuple) -> tuple:

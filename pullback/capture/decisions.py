@@ -17,7 +17,7 @@ from ..array.dims import broadcast_shapes
 from ..array.generator import Generator, default_generator
 from ..core.handle import Tensor, make
 from ..core.stack import bind, tensors_in
-from ..core.state import state, tied
+from ..core.state import passing, state, tied
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node, map_arg
@@ -29,7 +29,7 @@ LIMIT = 1 << 16  # elements of a tensor that may be a decision
 
 def wanted() -> bool:
     """Is the program about to go by the value of a tensor, or is that a look in passing?"""
-    return not state.in_passing
+    return not passing.on
 
 
 def contents(array) -> tuple:
@@ -148,13 +148,13 @@ class below:
         self.level = level
 
     def __enter__(self):
-        self.before = state.mode, state.random, state.fake, state.autocast
+        self.before = state.mode, state.random, state.fakes, state.autocast
         state.mode, state.random = self.level.previous
-        state.fake, state.autocast = False, None
+        state.fakes.creates, state.autocast = False, None
 
     @tied
     def __exit__(self, *exc):
-        state.mode, state.random, state.fake, state.autocast = self.before
+        state.mode, state.random, state.fakes, state.autocast = self.before
 
 
 def sized_by_values(level, ov, flat: tuple):

@@ -41,7 +41,7 @@ class StandIns:
         if sizes is not None:
             fakes = {i: sizes.of(i, t) for i, t in fakes.items()}
             sizes.shapes = [fakes[self.firsts[id(t)]]._data.shape for t in tensors]
-        if state.reals:
+        if state.fakes.reals:
             for i, t in fakes.items():
                 reals.beside(t, tensors[i])
         nodes = {i: recorder.input(tensors[i], fakes[i]) for i in self.unique}

@@ -265,7 +265,8 @@ class Program:
     def _compute_into(self, call: Call) -> None:
         """The native call, and its results as tensors."""
         differentiable = self.joint.differentiable
-        call.packs = fast["ACTIVE"] and state.packing and differentiable and not self.inlined
+        call.packs = fast["ACTIVE"] and differentiable and not self.inlined and (
+            state.observers.saved_hooks)
         fused = self.fuse and not call.packs
         if fused:
             if self.waiting >= WASTED:

@@ -27,9 +27,9 @@ from ..pytree import tree_flatten, tree_unflatten
 
 def graph_hooks() -> tuple[GraphModule, GraphModule] | None:
     """The hooks in force, if they are graphs."""
-    if not state.packing:
+    if not state.observers.saved_hooks:
         return None
-    pair = state.packing[-1]
+    pair = state.observers.saved_hooks[-1]
     return pair if all(isinstance(hook, GraphModule) for hook in pair) else None
 
 

@@ -168,12 +168,12 @@ class _Inner(Trace):
         return t._data.inner if self.mine(t) else stand_in(t)
 
     def below(self, ov, values):
-        before = state.mode, state.random, state.fake
-        state.mode, state.random, state.fake = 0, 0, True
+        before = state.mode, state.random, state.fakes
+        state.mode, state.random, state.fakes.creates = 0, 0, True
         try:
             return bind(ov, values)
         finally:
-            state.mode, state.random, state.fake = before
+            state.mode, state.random, state.fakes = before
 
 
 def refuse_wrapper(t: Tensor, what: str) -> None:
@@ -328,7 +328,7 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
     if outer is not None:
         recorder.sizes = SizeNodes(recorder, outer.env, inner=True)
         recorder.sizes.checks = outer.checks
-    keeping, state.keeping = state.keeping, None
+    keeping, state.observers.trace = state.observers.trace, None
     try:
         with level:
             recorder.records = like is None and state.record[level.level]
@@ -360,7 +360,7 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
                 nodes.append(node)
                 leaves[i] = node.meta["val"]
     finally:
-        state.keeping = keeping
+        state.observers.trace = keeping
     inputs = [b.node for b in boxes]
     return recorder, inputs, spec, leaves, nodes
 
@@ -477,13 +477,13 @@ class below:
         self.level = level
 
     def __enter__(self):
-        self.before = state.mode, state.random, state.keeping
+        self.before = state.mode, state.random, state.observers.trace
         state.mode, state.random = self.level.previous
-        state.keeping = None
+        state.observers.trace = None
 
     @tied
     def __exit__(self, *exc):
-        state.mode, state.random, state.keeping = self.before
+        state.mode, state.random, state.observers.trace = self.before
 
 
 def inner(level: Trace, t: Tensor) -> Tensor:

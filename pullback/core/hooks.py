@@ -295,12 +295,13 @@ class Packed:
 
     def open(self, edge) -> Tensor:
         """The tensor again, with the history that it had."""
-        before = state.packing
+        before = state.observers.saved_hooks
         try:
             t = self.opener(self.made)
         finally:  # a hook may have entered contexts that it cannot leave
-            count("ACTIVE", len(before) - len(state.packing))
-            state.packing = before
+            count("ACTIVE", len(before) - len(state.observers.saved_hooks))
+            if state.observers.saved_hooks is not before:
+                state.observers.saved_hooks = before
         if not isinstance(t, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
@@ -310,8 +311,8 @@ class Packed:
 
 
 def packed(t: Tensor, output: bool = False) -> Packed:
-    """A saved tensor packed by the hooks that are in force (`state.packing`)."""
-    pack, unpack = state.packing[-1]
+    """A saved tensor packed by the hooks that are in force ."""
+    pack, unpack = state.observers.saved_hooks[-1]
     kept = Packed(t, None if output else t._edge, pack, unpack)
     if output and kept.made is t:  # no circle of node, saved value and output
         kept.made = make(t._data)
@@ -319,7 +320,7 @@ def packed(t: Tensor, output: bool = False) -> Packed:
 
 
 def pack_saved(out) -> None:
-    """Pack what the node of an operator's result has saved; `state.packing` says how."""
+    """Pack what the node of an operator's result has saved, by the hooks that are in force."""
     outs = [o for o in (out if isinstance(out, (list, tuple)) else (out,)) if isinstance(o, Tensor)]
     for edge in {id(o._edge): o._edge for o in outs if o._edge is not None}.values():
         node = edge.node if type(edge) is Port else edge

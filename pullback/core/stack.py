@@ -67,7 +67,8 @@ class Interpreter:
             state.mode = self.level
         if self.random:
             state.random = self.level
-        state.births += self.counts_births
+        if self.counts_births:
+            count("BIRTHS", 1)
         count("ACTIVE", 1)
         return self
 
@@ -76,7 +77,8 @@ class Interpreter:
         state.stack.pop()
         state.record.pop()
         state.mode, state.random = self.previous
-        state.births -= self.counts_births
+        if self.counts_births:
+            count("BIRTHS", -1)
         count("ACTIVE", -1)
         self.lost()
 
@@ -186,17 +188,17 @@ def note_birth(out, level: int = 0) -> None:
 
 def fresh(array) -> Tensor:
     """A handle around an array from outside, announced to the transforms that run."""
-    if state.faking is not None:
+    if state.fakes.mode is not None:
         t = make(fake_like(array))
         if array.size == 1 and not isinstance(array, Fake):
             t._data.known = array.copy(), [True]
-        if state.reals and isinstance(array, np.ndarray):
+        if state.fakes.reals and isinstance(array, np.ndarray):
             t._data.real = array.copy()
         return t
     t = make(array)
     if state.inference:
         t._cell = INFERENCE
-    if state.births:
+    if fast["BIRTHS"]:
         note_birth(t)
     return t
 
@@ -253,11 +255,12 @@ def compose(ov, flat: tuple, level: int = 0):
 
 def bind_composite(ov, flat: tuple):
     """A composite operator where a transform is active: whole if a trace wants it so."""
-    if state.keeping is not None:
+    trace = state.observers.trace
+    if trace is not None:
         for t in tensors_in(flat):
             if t._link is not None:  # its memory may have been written through another
                 surface.refresh(t)
-        out = state.keeping.whole(ov, flat)
+        out = trace.whole(ov, flat)
         if out is not NotImplemented:
             return out
     return compose(ov, flat, state.mode)
@@ -270,8 +273,9 @@ def bind_levelled(ov, flat: tuple):
         out = state.stack[level].compose(ov, flat)
         if out is not NotImplemented:
             return out
-    if state.caching is not None:
-        out = state.caching.run(ov, flat, level)
+    observers = state.observers
+    if observers.cache is not None:
+        out = observers.cache.run(ov, flat, level)
     else:
         out = interpret(ov, flat, level, space)
     recorded = tracked and state.record[level]
@@ -280,15 +284,15 @@ def bind_levelled(ov, flat: tuple):
             state.stack[level].record(ov, flat, out)
         else:
             tape.record(ov, flat, out, 0)
-        if state.saving is not None:
-            state.saving.recorded(out, level)
+        if observers.checkpoint is not None:
+            observers.checkpoint.recorded(out, level)
     if state.inference and not level:
         surface.mark_inference(out)
     if ov.is_view:
         surface.link_views(ov, flat, out, level)
-    if state.births:
+    if fast["BIRTHS"]:
         note_birth(out, level)
-    if recorded and state.packing:
+    if recorded and observers.saved_hooks:
         from .hooks import pack_saved
 
         pack_saved(out)
@@ -304,7 +308,7 @@ def meet(ov, flat: tuple) -> tuple:
     if ov.is_random and state.random > level:
         level = state.random
     tracked = False
-    space = None if state.faking is None else False
+    space = None if state.fakes.mode is None else False
     owner = state.stack[level] if level else None
     adopts = owner is not None and owner.adopts
     nearest = level - (owner is not None and owner.continues_tape)  # whose histories count

@@ -24,6 +24,7 @@ _P, _T = ParamSpec("_P"), TypeVar("_T")
 
 off: set = set()  # whatever has switched recording off somewhere
 fast: dict = {"ACTIVE": 0, "GRADOFF": off, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS": 0,
+              "BIRTHS": 0,  # levels that want to know which handles are made
               "OVERRIDES": 0, "DISPATCHES": 0,  # are there classes, or modes, that take part?
               "REPLAYS": 0,  # has anybody asked for `replay_views`?
               "__name__": "pullback.generated", "__builtins__": __builtins__}
@@ -42,50 +43,110 @@ _capturing = renewed(threading.RLock())
 _LONGEST = 60  # seconds to wait for a capture: it may be waiting for whoever waits
 
 
+class Group:
+    """Parts of a thread's state that belong together, and are swapped as one.
+
+    Setting an attribute puts a new object into `state`: who has kept the old one has all of it, and
+    putting it back is one step, between which no interrupt comes.
+    """
+
+    place: str  # the attribute of `state` that it is
+
+    def __setattr__(self, name: str, value: object) -> None:
+        new = object.__new__(self.__class__)
+        new.__dict__.update(self.__dict__)
+        new.__dict__[name] = value
+        setattr(state, self.place, new)
+
+    def __eq__(self, other: object) -> bool:
+        names = {*vars(self), *vars(other)}
+        return self.__class__ is other.__class__ and all(
+            getattr(self, n) == getattr(other, n) for n in names)
+
+
+class Fakes(Group):
+    """Tensors without data."""
+
+    place = "fakes"
+    creates = False  # do creation operators make fake arrays?
+    mode = None  # the fake tensor mode that the user has entered (with ACTIVE counted)
+    reals = False  # do fakes compute with their data beside? (with ACTIVE counted)
+    defects: list | None = None  # of fakes, where these are mended by data (`array/reals.py`)
+    sizes = None  # the environment of sizes that depend on data (with ACTIVE counted)
+
+
+class Dispatch(Group):
+    """Modes and subclasses, which are asked before functions and operators run."""
+
+    place = "dispatch"
+    overrides_off = 0  # functions ask nobody: 1 no subclasses, 2 no modes either
+    function_modes: tuple = ()  # innermost last (with ACTIVE counted)
+    operator_modes: tuple = ()  # (mode, level that it was entered on), innermost last
+    no_subclasses = 0  # operators ask no subclasses
+    declines = False  # the next question of a user's function is answered by no
+    in_autograd: tuple = ()  # registered operators whose functions for autograd are running
+    lowered = 0, 0  # by `lower()` of a rule: how deep the stack was, which level was the innermost
+
+
+class Observers(Group):
+    """Who is told of operators, or asked, beside the levels (with ACTIVE counted)."""
+
+    place = "observers"
+    trace = None  # wants composite operators whole
+    checkpoint = None  # told of every operator that was recorded
+    cache = None  # may know the result of an operator
+    saved_hooks: tuple = ()  # pairs that pack and unpack saved tensors, innermost last
+    hooks_refused: str | None = None  # why there must be none
+    node = None  # the node whose formula runs, where somebody looks at its operators
+
+
+class Switches(Group):
+    """What a program has chosen for a while, and what kind of call runs."""
+
+    place = "switches"
+    devices: tuple = ()  # where new tensors go that are not told (with ACTIVE counted)
+    default_device = False  # is the first of `devices` the default?
+    autocast_settings = None  # what this thread has asked of autocast so far
+    stance = "default"  # what compiled functions do (with ACTIVE counted where it is another)
+    watched = 0  # blocks that look at every operator: compiled functions run as they were written
+    replay_views = False  # histories of stale views are made by their steps, not by strides
+    filling = False  # is a tensor of a transform overwritten with the numbers that are drawn?
+
+
 class State(threading.local):
-    """The level stack of one thread."""
+    """The level stack of one thread, and what else decides how its operators are interpreted."""
 
     def __init__(self):
         self.stack: list = [None]  # interpreters; index is the level, 0 is eager
         self.record: list[bool] = [True]  # per level: does the tape record?
         self.mode = 0  # level of the innermost interpreter that wants to see every operator
         self.random = 0  # level of the innermost interpreter that wants random operators
-        self.births = 0  # how many interpreters want to know which handles are made
         self.inference = False
         self.forward = True  # do tangents propagate?
-        self.saving = None  # told of every operator that was recorded (with ACTIVE counted)
-        self.into_leaves = True  # does the sweep that runs collect gradients in leaves?
-        self.caching = None  # may know the result of an operator (with ACTIVE counted)
-        self.fake = False  # creation operators make fake arrays
-        self.counts: dict = {}  # what this thread has added to the counters of the fast path
 
-    replay_views = False  # histories of stale views are made by their steps, not by strides
-    looking = 0  # blocks that look at every operator: compiled functions run as they were written
-    packing: tuple = ()  # pairs of hooks that pack and unpack saved tensors, innermost last
-    packing_refused: str | None = None  # why there must be none
     task = None  # the sweep that runs
-    devices: tuple = ()  # where new tensors go that are not told (with ACTIVE counted)
     autocast = None  # chooses the dtype of operators with an autocast class (with ACTIVE counted)
-    stance = "default"  # what compiled functions do (with ACTIVE counted where it is another)
-    default_device = False  # is the first of `devices` the default?
-    faking = None  # the fake tensor mode that the user has entered (with ACTIVE counted)
-    reals = False  # do fakes compute with their data beside? (with ACTIVE counted)
-    defects: list | None = None  # of fakes, where these are mended by data (`array/reals.py`)
-    sizes = None  # the environment of sizes that depend on data (with ACTIVE counted)
-    keeping = None  # a trace that wants composite operators whole (with ACTIVE counted)
-    overrides_off = 0  # functions ask nobody: 1 no subclasses, 2 no modes either
-    function_modes: tuple = ()  # asked before functions run, innermost last (with ACTIVE counted)
-    operator_modes: tuple = ()  # asked before operators run: (mode, level that it was entered on)
-    below: tuple = ()  # registered operators whose functions for autograd are running
-    unasked = False  # the next question of a user's function is answered by no
-    undispatched = 0  # operators ask no subclasses
-    lowered = 0, 0  # by `lower()` of a rule: how deep the stack was, which level was the innermost
-    pulled = None  # the node whose formula runs, where somebody looks at its operators
-    casting = None  # what this thread has asked of autocast so far
-    in_passing = False  # does a function look at values that can do without them?
-    filling = False  # is a tensor of a transform overwritten with the numbers that are drawn?
+    fakes = Fakes()
+    dispatch = Dispatch()
+    observers = Observers()
+    switches = Switches()
 
 
+class _Counts(threading.local):
+    """What one thread has added to the counters of the fast path."""
+
+    def __init__(self):
+        self.own: dict = {}
+
+
+class _Passing(threading.local):
+    """Does a function look at values that can do without them?  Apart, as it changes often."""
+
+    on = False
+
+
+_counts = _Counts()
+passing = _Passing()
 state = State()
 
 
@@ -120,11 +181,11 @@ def in_passing(function: Callable[_P, _T]) -> Callable[_P, _T]:
     def looks(*args, **kwargs):
         if not fast["ACTIVE"]:
             return function(*args, **kwargs)
-        before, state.in_passing = state.in_passing, True
+        before, passing.on = passing.on, True
         try:
             return function(*args, **kwargs)
         finally:
-            state.in_passing = before
+            passing.on = before
 
     return looks
 
@@ -139,7 +200,7 @@ ALONE = _counted()  # of what one variable holds: 2 with the argument, which 3.1
 
 def count(name: str, step: int) -> None:
     """Change one of the counters of the fast path."""
-    own = state.counts
+    own = _counts.own
     with _lock:
         fast[name] += step
         own[name] = own.get(name, 0) + step
@@ -179,19 +240,19 @@ bound = types.MethodType if sys.version_info < (3, 14) else functools.partial
 def snapshot() -> tuple:
     """The state of this thread."""
     own = vars(state)
-    return own.copy(), own["stack"][:], own["record"][:], own["counts"].copy()
+    return own.copy(), own["stack"][:], own["record"][:], _counts.own.copy(), passing.on
 
 
 def put_back(before: tuple) -> None:
     """Make the state of this thread what it was."""
-    own, stack, record, counts = before
+    own, stack, record, counts, passing.on = before
     now = vars(state)
     now.update(own)
     for name in now.keys() - own.keys():
         delattr(state, name)
     state.stack[:], state.record[:] = stack, record
-    for name in ("ACTIVE", "WATCHED", "DISPATCHES"):
-        step = counts.get(name, 0) - state.counts.get(name, 0)
+    for name in ("ACTIVE", "WATCHED", "DISPATCHES", "BIRTHS"):
+        step = counts.get(name, 0) - _counts.own.get(name, 0)
         if step:
             count(name, step)
 

@@ -86,27 +86,27 @@ class no_overrides:
     level = 1
 
     def __enter__(self):
-        self.before = state.overrides_off
-        state.overrides_off = max(self.before, self.level)
+        self.before = state.dispatch.overrides_off
+        state.dispatch.overrides_off = max(self.before, self.level)
         return self
 
     @tied
     def __exit__(self, *exc):
-        state.overrides_off = self.before
+        state.dispatch.overrides_off = self.before
 
 
 class Enabled(no_overrides):
     """Functions ask again, inside of blocks in which they do not; `del` ends it, too."""
 
     def __init__(self):
-        self.before, state.overrides_off = state.overrides_off, 0
+        self.before, state.dispatch.overrides_off = state.dispatch.overrides_off, 0
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
         if self.before is not None:
-            state.overrides_off, self.before = self.before, None
+            state.dispatch.overrides_off, self.before = self.before, None
 
     __del__ = __exit__
 
@@ -125,40 +125,40 @@ class Undispatched:
     """Operators ask neither subclasses nor modes meanwhile."""
 
     def __enter__(self):
-        self.before = state.undispatched, state.operator_modes
-        state.undispatched, state.operator_modes = 1, ()
+        self.before = state.dispatch.no_subclasses, state.dispatch.operator_modes
+        state.dispatch.no_subclasses, state.dispatch.operator_modes = 1, ()
         return self
 
     @tied
     def __exit__(self, *exc):
-        state.undispatched, state.operator_modes = self.before
+        state.dispatch.no_subclasses, state.dispatch.operator_modes = self.before
 
 
 class Bare(Undispatched):
     """Functions ask no subclasses meanwhile, and operators neither these nor modes."""
 
     def __enter__(self):
-        self.outer = state.overrides_off
-        state.overrides_off = max(self.outer, 1)
+        self.outer = state.dispatch.overrides_off
+        state.dispatch.overrides_off = max(self.outer, 1)
         return super().__enter__()
 
     @tied
     def __exit__(self, *exc):
-        state.undispatched, state.operator_modes = self.before
-        state.overrides_off = self.outer
+        state.dispatch.no_subclasses, state.dispatch.operator_modes = self.before
+        state.dispatch.overrides_off = self.outer
 
 
 class Unasked:
     """Functions and operators ask modes, but no subclasses, meanwhile."""
 
     def __enter__(self):
-        self.before = state.overrides_off, state.undispatched
-        state.overrides_off, state.undispatched = max(self.before[0], 1), 1
+        self.before = state.dispatch.overrides_off, state.dispatch.no_subclasses
+        state.dispatch.overrides_off, state.dispatch.no_subclasses = max(self.before[0], 1), 1
         return self
 
     @tied
     def __exit__(self, *exc):
-        state.overrides_off, state.undispatched = self.before
+        state.dispatch.overrides_off, state.dispatch.no_subclasses = self.before
 
 
 # functions that are written in Python

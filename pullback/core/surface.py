@@ -124,14 +124,16 @@ def _write_memory(ov, flat: tuple, raw, space) -> Tensor:
 def _write_value(ov, flat: tuple) -> Tensor:
     """`x.op_(...)` as the pure operator on what x was before, whose result is assigned."""
     x = flat[0]
-    before, state.filling = state.filling, ov.is_random
+    before = state.switches
+    if before.filling is not ov.is_random:
+        state.switches.filling = ov.is_random
     try:
         if ov.is_random and ov.op.lies == "rows":
             new = _drawn_in_order(ov, _shadowed(ov, flat, x))
         else:
             new = stack.bind_as_given(ov, _shadowed(ov, flat, x))
     finally:
-        state.filling = before
+        state.switches = before
     check_result(ov, x, new._data.shape, new.dtype)
     if ov.op.inplace_node:
         _rename(ov, new._edge)
@@ -339,7 +341,7 @@ def _assign_memory(x: Tensor, new: Tensor, level: int) -> Tensor:
     else:
         if x._data.known is not None:
             x._data.write_constant(new._data)
-        if state.reals:
+        if state.fakes.reals:
             from ..array.reals import write
 
             write(x._data, new._data)

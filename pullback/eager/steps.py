@@ -143,7 +143,7 @@ def alike(call: Call, devices: list[int]) -> list[str]:
     lines = []
     if not call.tensors and not call.lists:
         lines += call.leave(" or ".join(
-            ["state.fake", *(f"{call.x[i]}.type != 'cpu'" for i in devices)]))
+            ["state.fakes.creates", *(f"{call.x[i]}.type != 'cpu'" for i in devices)]))
     first, *rest = [i for i, _ in call.ov.alike if i in call.tensors] or [None]
     for i in rest:
         lines += call.leave(f"a{i}.dtype is not a{first}.dtype")
@@ -343,7 +343,8 @@ def history(call: Call) -> list[str]:
         body += [f"{o}._edge = n"] if len(differentiable) == 1 else [
             f"if {test}:", f"    {o}._edge = port(n, {number})"]
     if call.watched:  # it takes away what the node has saved
-        body += ["if state.saving is not None:", "    state.saving.noted(n)"]
+        body += ["if state.observers.checkpoint is not None:",
+                 "    state.observers.checkpoint.noted(n)"]
     for test in reversed(tests):
         body = [f"if {test}:", *indented(body)]
     return lines + body

@@ -25,8 +25,8 @@ _LONG = 1 << 16  # sizes up to which operators that give lists are run on shapes
 def check_program(program: ExportedProgram) -> None:
     """Refuse a program whose values, inputs and outputs are not what it states."""
     check_signature(program)
-    before, record = state.fake, state.record[-1]
-    state.fake, state.record[-1] = True, False
+    before, record = state.fakes.creates, state.record[-1]
+    state.fakes.creates, state.record[-1] = True, False
     try:
         hints = None
         if program.env is not None:  # for the sizes that it was exported with
@@ -39,7 +39,7 @@ def check_program(program: ExportedProgram) -> None:
                 f"the sizes of the program cannot be computed: {error!r} "
                 f"({errors.user_line(2)})", cure="get it again from where it came")) from None
     finally:
-        state.fake, state.record[-1] = before, record
+        state.fakes.creates, state.record[-1] = before, record
 
 
 def check_signature(program: ExportedProgram) -> None:

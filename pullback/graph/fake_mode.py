@@ -20,7 +20,7 @@ from ..array.device import Device
 from ..array.fake import Fake, fake_like, is_fake, setting
 from ..autograd.grad_mode import enable_grad
 from ..core.handle import Tensor, disabled, make
-from ..core.state import count, state, tied, tied_block
+from ..core.state import Fakes, count, state, tied, tied_block
 from ..pytree import tree_leaves
 
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "maybe_get_fake_mode",
@@ -133,20 +133,20 @@ class FakeTensorMode:
         self.shape_env, self.static_shapes = shape_env, static_shapes
         self.allow_meta = setting("fake_tensor_allow_meta")
         self.propagate_real_tensors = reals.wanted()
-        self._before: list[tuple] = []
+        self._before: list[Fakes] = []
         self.fake_tensor_converter = FakeTensorConverter()
 
     def __enter__(self) -> FakeTensorMode:
-        self._before.append((state.fake, state.faking, state.sizes, state.reals))
-        state.fake, state.faking, state.sizes = True, self, self.shape_env
-        state.reals = self.propagate_real_tensors
+        self._before.append(state.fakes)
+        state.fakes.creates, state.fakes.mode, state.fakes.sizes = True, self, self.shape_env
+        state.fakes.reals = self.propagate_real_tensors
         count("ACTIVE", 1)
         return self
 
     @tied
     def __exit__(self, *exc: Any) -> None:
         count("ACTIVE", -1)
-        state.fake, state.faking, state.sizes, state.reals = self._before.pop()
+        state.fakes = self._before.pop()
 
     def from_tensor(self, tensor: Tensor, *, static_shapes: bool | None = None,
                     source: Any = None, symbolic_context: Any = None) -> Tensor:
@@ -226,20 +226,20 @@ class FakeTensorMode:
 @tied_block
 def unset_fake_temporarily() -> Iterator[FakeTensorMode | None]:
     """Real tensors for a while, inside of a mode."""
-    before = state.fake, state.faking
-    state.fake, state.faking = False, None
+    before = state.fakes
+    state.fakes.creates, state.fakes.mode = False, None
     try:
-        yield before[1]
+        yield before.mode
     finally:
-        state.fake, state.faking = before
+        state.fakes = before
 
 
 def maybe_get_fake_mode(t: Any) -> FakeTensorMode | None:
     """The mode of a fake tensor, or the one that is active."""
-    return (t._data.mode or state.faking) if is_fake(t) else None
+    return (t._data.mode or state.fakes.mode) if is_fake(t) else None
 
 
 def detect_fake_mode(inputs: Any = None) -> FakeTensorMode | None:
     """The mode of the fake tensors among inputs, or the one that is active."""
     modes = [t._data.mode for t in tree_leaves(inputs) if is_fake(t)]
-    return next((mode for mode in modes if mode is not None), state.faking)
+    return next((mode for mode in modes if mode is not None), state.fakes.mode)

@@ -27,12 +27,13 @@ maybe_disable_fake_tensor_mode = unset_fake_temporarily
 @tied_block
 def disable_proxy_modes_tracing() -> Iterator[None]:
     """Operators on tensors that belong to no capture are not recorded meanwhile."""
-    before = state.mode, state.random, state.keeping, state.fake
-    state.mode, state.random, state.keeping, state.fake = 0, 0, None, state.faking is not None
+    before = state.mode, state.random, state.observers, state.fakes
+    state.mode, state.random, state.observers.trace = 0, 0, None
+    state.fakes.creates = state.fakes.mode is not None
     try:
         yield
     finally:
-        state.mode, state.random, state.keeping, state.fake = before
+        state.mode, state.random, state.observers, state.fakes = before
 
 
 def wrapper_and_args_for_make_fx(func: Callable, args: tuple, kwargs: dict[str, Any],

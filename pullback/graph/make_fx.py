@@ -476,7 +476,7 @@ def _input(level: Trace, recorder: Recorder, name: str, value: Any, symbolic: bo
     if symbolic and not isinstance(value._data, Outer):
         example = symbolic_input(sizes.env, example, f"input{sizes.count}", sizes.count)
         sizes.count += 1
-    if state.reals:
+    if state.fakes.reals:
         reals.beside(example, value)
     t = level.wrap(example, recorder.placeholder(name, value, example))
     if value.requires_grad:

@@ -284,12 +284,12 @@ def numbers_of(values: Any) -> Any:
 @tied_block
 def sized_by(sizes: SizeNodes | None) -> Iterator[None]:
     """A block in which sizes that depend on data are symbols of a capture, if it has any."""
-    before = state.sizes
-    state.sizes = before if sizes is None else sizes.env
+    before = state.fakes.sizes
+    state.fakes.sizes = before if sizes is None else sizes.env
     try:
         yield
     finally:
-        state.sizes = before
+        state.fakes.sizes = before
 
 
 UNBACKED = "unbacked"  # a size whose value nothing may depend on

@@ -56,7 +56,8 @@ def _shown(t: Tensor):
     data = _slot.__get__(t)
     if data.__class__ is not _ndarray:
         return data
-    if (cls._asked and not state.overrides_off) or (cls._dispatched and not state.undispatched):
+    asks = cls._asked and not state.dispatch.overrides_off
+    if asks or (cls._dispatched and not state.dispatch.no_subclasses):
         return data.view(Marked)
     return data
 
@@ -208,10 +209,11 @@ def asked(public, args: tuple, kwargs: dict):
 
     `public` gives the function that users know.
     """
-    if state.overrides_off == 2:
+    if state.dispatch.overrides_off == 2:
         return UNASKED
-    given = () if state.overrides_off else members((*args, *kwargs.values()) if kwargs else args)
-    if not given and not state.function_modes:
+    given = () if state.dispatch.overrides_off else members(
+        (*args, *kwargs.values()) if kwargs else args)
+    if not given and not state.dispatch.function_modes:
         return UNASKED
     return answered(public(), given, args, kwargs)
 
@@ -219,13 +221,13 @@ def asked(public, args: tuple, kwargs: dict):
 def answered(public, given, args: tuple, kwargs: dict):
     """Ask the innermost mode, then the arguments."""
     kinds = tuple([type(v) for v in given])
-    modes = state.function_modes
-    if modes and state.overrides_off < 2:
-        state.function_modes = modes[:-1]
+    modes = state.dispatch.function_modes
+    if modes and state.dispatch.overrides_off < 2:
+        state.dispatch.function_modes = modes[:-1]
         try:
             out = method_of(modes[-1], "__torch_function__")(public, kinds, args, kwargs)
         finally:
-            state.function_modes = modes
+            state.dispatch.function_modes = modes
         if out is not NotImplemented:
             return out
     for value in given:

@@ -92,12 +92,12 @@ class Functionalize(Interpreter):
         def fake(t: Tensor) -> Tensor:
             return make(_layout(t._data, t.device))
 
-        before = state.mode, state.random, state.fake
-        state.mode, state.random, state.fake = 0, 0, True
+        before = state.mode, state.random, state.fakes
+        state.mode, state.random, state.fakes.creates = 0, 0, True
         try:
             return bind(ov, tuple(map_tensors(fake, v) for v in flat))
         finally:
-            state.mode, state.random, state.fake = before
+            state.mode, state.random, state.fakes = before
 
     def relaid(self, old, new: Tensor) -> Tensor | None:
         """A copy shows the layout that the view had."""

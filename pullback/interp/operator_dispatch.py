@@ -94,7 +94,7 @@ def shared(cls: type, data: Tensor) -> Tensor:
     else:
         new._data, new._cell = data._data, cell_of(data)
     new._edge = new._link = new._meta = None
-    if state.births:
+    if fast["BIRTHS"]:
         stack.note_birth(new)
     return new
 
@@ -104,14 +104,14 @@ def shared(cls: type, data: Tensor) -> Tensor:
 
 def enter(mode) -> None:
     """Ask a mode before every operator from now on."""
-    state.operator_modes = (*state.operator_modes, (mode, state.mode))
+    state.dispatch.operator_modes = (*state.dispatch.operator_modes, (mode, state.mode))
     count("DISPATCHES", 1)
     count("ACTIVE", 1)
 
 
 def leave(mode) -> None:
     """Ask the innermost mode no longer."""
-    state.operator_modes = state.operator_modes[:-1]
+    state.dispatch.operator_modes = state.dispatch.operator_modes[:-1]
     count("DISPATCHES", -1)
     count("ACTIVE", -1)
 
@@ -133,7 +133,8 @@ def shown(t) -> bool:
         return not state.mode
     if getattr(data, "interp", None) is not None:
         return False
-    return looked_at() or t.__class__._dispatched and not (state.undispatched or state.mode)
+    return looked_at() or t.__class__._dispatched and not (
+        state.dispatch.no_subclasses or state.mode)
 
 
 def _kept_results(node) -> list:
@@ -198,7 +199,7 @@ def of_formula(node, number) -> bool:
 def _as_compiled(ov, flat: tuple):
     """The overload that PyTorch's formulas call."""
     if ov.name in NUMBERED and isinstance(flat[1], (int, float, complex)):
-        if of_formula(state.pulled, flat[1]):
+        if of_formula(state.observers.node, flat[1]):
             return overload(NUMBERED[ov.name])
     return ov
 
@@ -228,7 +229,7 @@ def participants(flat: tuple) -> list | None:
 
 def present_mode():
     """The mode to be asked first; those outside of a trace come after it."""
-    modes = state.operator_modes
+    modes = state.dispatch.operator_modes
     return modes[-1][0] if modes and modes[-1][1] >= state.mode else None
 
 
@@ -238,7 +239,7 @@ def somebody(flat: tuple) -> tuple | None:
     if given is None:
         return None
     mode = present_mode()
-    given = [] if state.undispatched else given
+    given = [] if state.dispatch.no_subclasses else given
     return (given, mode) if given or mode is not None else None
 
 
@@ -250,11 +251,11 @@ class Below:
         self.ov, self.mode = ov, mode
 
     def __enter__(self):
-        self.before = state.record[:], state.operator_modes
+        self.before = state.record[:], state.dispatch.operator_modes
         state.record[:] = [False] * len(state.record)
         off.add(self)
         if self.mode is not None:
-            state.operator_modes = state.operator_modes[:-1]
+            state.dispatch.operator_modes = state.dispatch.operator_modes[:-1]
         level = state.stack[state.mode]
         self.recorder = getattr(level, "recorder", None)
         if self.recorder is not None:
@@ -263,7 +264,7 @@ class Below:
 
     @tied
     def __exit__(self, *exc):
-        state.record[:], state.operator_modes = self.before
+        state.record[:], state.dispatch.operator_modes = self.before
         off.discard(self)
         if self.recorder is not None:
             self.recorder.origin = self.origin
@@ -346,7 +347,7 @@ def operator(ov, flat: tuple):
     found = somebody(flat)
     if found is None:
         return NotImplemented
-    if state.pulled is not None:
+    if state.observers.node is not None:
         ov = _as_compiled(ov, flat)
     flat = tuple([proper(v) for v in flat])
     for t in stack.tensors_in(flat):
@@ -356,7 +357,8 @@ def operator(ov, flat: tuple):
     level = state.mode
     if level:
         _met(flat, level)
-    if "pin_memory" in ov.schema.names and "pin_memory" not in kwargs and state.pulled is None:
+    if "pin_memory" in ov.schema.names and "pin_memory" not in kwargs and (
+            state.observers.node is None):
         from ..core.factories import added
 
         extra = added(ov, any(isinstance(v, Tensor) for v in flat))
@@ -371,8 +373,8 @@ def operator(ov, flat: tuple):
         else:
             stack.tape.record(ov, flat, out, 0)
             _recorded(out)
-        if state.saving is not None:
-            state.saving.recorded(out, level)
+        if state.observers.checkpoint is not None:
+            state.observers.checkpoint.recorded(out, level)
     if state.inference and not level:
         surface.mark_inference(out)
     if ov.is_view and isinstance(flat[0], Tensor):

@@ -199,7 +199,7 @@ def refuse_as_whole(ov, flat: tuple, raw: list) -> None:
     """Refuse what kernel and shape rule refuse: a decomposition has no checks of its own."""
     try:
         consult(ov, raw)
-        if state.sizes is not None:
+        if state.fakes.sizes is not None:
             shape_of(ov, [spec(v) for v in raw])  # what holds for symbols holds for other sizes
     except errors.DataDependentError:
         return  # the parts may know another way
@@ -286,14 +286,14 @@ class Trace(Interpreter):
     on = {MADE: made, RESHAPES: reshapes}
 
     def __enter__(self):
-        self.keeping = state.keeping
+        self.keeping = state.observers.trace
         if self.keeps_composites or self.keeps_copies or self.dialect.keeps_whole:
-            state.keeping = self
+            state.observers.trace = self
         return super().__enter__()
 
     @tied
     def __exit__(self, kind, value, trace):
-        state.keeping = self.keeping
+        state.observers.trace = self.keeping
         Interpreter.__exit__(self, kind, value, trace)
 
     def switched(self, mode: bool, leaves: bool) -> None:
@@ -340,11 +340,11 @@ class Trace(Interpreter):
         if tracked and not (one and self.dialect.rule(ov) is not None):
             return NotImplemented
         values = tuple(map_tensors(self._value, v) for v in flat)
-        state.keeping = None
+        state.observers.trace = None
         try:
             out = self.below(ov, values)
         finally:
-            state.keeping = self
+            state.observers.trace = self
         made = list(tensors_in(out if isinstance(out, (list, tuple)) else (out,)))
         shared = {id(root(t)._data) for t in tensors_in(values)}
         if not made or any(id(root(t)._data) in shared for t in made):
@@ -370,7 +370,7 @@ class Trace(Interpreter):
         replacement = self.decompositions.get(ov)
         if ov.op.trusts is True and self.careful and self.recorder.pulled is None:
             replacement = None  # called by the user, there was no forward
-        if replacement is not None and self.careful and state.sizes is not None and from_data(
+        if replacement is not None and self.careful and state.fakes.sizes is not None and from_data(
                 [t._data.shape for t in tensors_in(flat)], marked=False):
             replacement = None  # it would take sizes for neither 0 nor 1
         if replacement is not None:
@@ -436,13 +436,13 @@ class Trace(Interpreter):
         values = map_tensors(lambda t: recorder.known(self.node(t)), flat)
         if sum(t.numel() for t in tensors_in(values)) > _FOLDED:
             return None
-        before = state.mode, state.random, state.fake, state.keeping
+        before = state.mode, state.random, state.fakes, state.observers
         state.mode, state.random = self.previous
-        state.fake, state.keeping = False, None
+        state.fakes.creates, state.observers.trace = False, None
         try:
             return bind(ov, values)
         finally:
-            state.mode, state.random, state.fake, state.keeping = before
+            state.mode, state.random, state.fakes, state.observers = before
 
     def _replaced(self, ov, replacement, flat):
         """A decomposition without history: the operator itself goes on the tape, by its own
@@ -493,10 +493,11 @@ class Trace(Interpreter):
 
     def below(self, ov, values):
         """Run on the example values, one level down."""
-        before = state.mode, state.random, state.fake
+        before = state.mode, state.random, state.fakes
         state.mode, state.random = self.previous
-        state.fake = state.fake or self.fake
+        if self.fake and not state.fakes.creates:
+            state.fakes.creates = True
         try:
             return bind(ov, values)
         finally:
-            state.mode, state.random, state.fake = before
+            state.mode, state.random, state.fakes = before

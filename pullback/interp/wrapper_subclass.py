@@ -195,7 +195,8 @@ def _tell(kind: str, ask: Callable, t: Tensor, *args, **kwargs):
     if data.__class__ is Outer:
         asked = not state.mode and (kind in data.asks or kind == "layout")
     else:
-        asked = kind in t.__dict__.get("_asks", ()) and not (state.mode or state.undispatched)
+        asked = kind in t.__dict__.get("_asks", ()) and not (
+            state.mode or state.dispatch.no_subclasses)
     return ask(t, *args, **kwargs) if asked else UNASKED
 
 

@@ -135,11 +135,11 @@ class FakeImplCtx:
             raise errors.BadValue(errors.text(
                 f"new_dynamic_size(min={min}, max={max}): the bounds are plain numbers, not of "
                 f"type SymInt, and min is greater than or equal to 0 ({errors.user_line(2)})"))
-        if state.sizes is not None:
-            size = state.sizes.unbacked()
+        if state.fakes.sizes is not None:
+            size = state.fakes.sizes.unbacked()
             if min or max is not None:
-                most = state.sizes.symbols[str(size)].range[1]
-                state.sizes.assume_range(str(size), min, most if max is None else max)
+                most = state.fakes.sizes.symbols[str(size)].range[1]
+                state.fakes.sizes.assume_range(str(size), min, most if max is None else max)
             return size
         raise errors.DataDependentError(errors.text(
             "a fake asks for a data-dependent shape, a size that only values decide "
@@ -347,12 +347,13 @@ class CustomOpDef:
             )
         given = [_fake_handles(v) for v in raw]
         global running_fake
-        before, state.fake, state.keeping = (state.fake, state.keeping), True, None
+        before = state.fakes, state.observers
+        state.fakes.creates, state.observers.trace = True, None
         outer, running_fake = running_fake, FakeImplCtx()
         try:
             out = None if self._fake is None else self._call_user(self._fake, given)
         finally:
-            (state.fake, state.keeping), running_fake = before, outer
+            (state.fakes, state.observers), running_fake = before, outer
         found = [_facts(o) for o in (*self._listed(out, "the fake of "),
                                      *[given[i] for i in self._written])]
         return found[0] if len(found) == 1 else tuple(found)
@@ -485,12 +486,13 @@ class CustomOpDef:
         if self._whole is not None and not (
                 self._kernels and self._own_kernel(_raw(list(flat)))):
             return self._named(self._whole, flat)
-        if self._autograd is not None and self not in state.below and not state.inference:
-            state.below = (*state.below, self)
+        running = state.dispatch.in_autograd
+        if self._autograd is not None and self not in running and not state.inference:
+            state.dispatch.in_autograd = (*state.dispatch.in_autograd, self)
             try:
                 return self._named(self._autograd, flat)
             finally:
-                state.below = state.below[:-1]
+                state.dispatch.in_autograd = state.dispatch.in_autograd[:-1]
         if self._low and self._backward is None and not fast["ACTIVE"] and all(
                 is_buffer(t._data) and not t._dispatched for t in tensors_in(flat)):
             return through(self, flat)
@@ -547,7 +549,7 @@ class CustomOpDef:
         somebody = operator_dispatch.somebody(flat) if fast["DISPATCHES"] else None
         if somebody is not None:
             return self._written_by(somebody, flat, tensors)
-        plain = not (fast["ACTIVE"] and (state.mode or state.faking))
+        plain = not (fast["ACTIVE"] and (state.mode or state.fakes.mode))
         if plain and all(is_buffer(t._data) for t in tensors_in(flat)):
             for t in tensors_in(flat):
                 if t._link is not None:

@@ -62,8 +62,8 @@ def replace(name: str, function: Callable, key: str) -> Callable[[], None]:
             "TorchFunctionMode, which is asked above the tape"))
     place = repr(found), key if key in ("cpu", "cuda") else None
     _kernels.functions.setdefault(place, []).append(function)
-    if not any(mode is _kernels for mode, _ in state.operator_modes):
-        state.operator_modes = ((_kernels, 0), *state.operator_modes)
+    if not any(mode is _kernels for mode, _ in state.dispatch.operator_modes):
+        state.dispatch.operator_modes = ((_kernels, 0), *state.dispatch.operator_modes)
         count("DISPATCHES", 1)
         count("ACTIVE", 1)
     return partial(_restore, place, function)
@@ -75,6 +75,7 @@ def _restore(place: tuple, function: Callable) -> None:
     if not left:
         del _kernels.functions[place]
     if not _kernels.functions:
-        state.operator_modes = tuple(m for m in state.operator_modes if m[0] is not _kernels)
+        state.dispatch.operator_modes = tuple(
+            m for m in state.dispatch.operator_modes if m[0] is not _kernels)
         count("DISPATCHES", -1)
         count("ACTIVE", -1)

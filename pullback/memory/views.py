@@ -63,7 +63,7 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
     for i, t in enumerate(out if many else (out,)):
         t._cell = cell
         step = one_more(steps, (ov, rest, i if many else None))
-        if state.replay_views:  # its history is to be made by all of its steps
+        if state.switches.replay_views:  # its history is to be made by all of its steps
             step = (*step[:3], step[2], step[4])
         t._link = kind(base, step, multi, hidden, cell.version)
         if steps is not None:

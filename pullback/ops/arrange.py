@@ -593,8 +593,8 @@ class repeat_interleave_Tensor(Op):
             if not fits_a_size(output_size):
                 raise RuntimeError("allocated size does not match required size")
             return (output_size,)
-        if state.sizes is not None:
-            return (state.sizes.unbacked(),)
+        if state.fakes.sizes is not None:
+            return (state.fakes.sizes.unbacked(),)
         from ..errors import DynamicOutputShapeException
 
         raise DynamicOutputShapeException(

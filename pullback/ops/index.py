@@ -34,7 +34,7 @@ def size_by_data(name: str, counted=None, shape=None):
     `counted` is the tensor whose elements other than zero are counted, if it is that; `shape` has
     the elements among which the data choose.
     """
-    if state.sizes is None:
+    if state.fakes.sizes is None:
         from ..symbolic.settings import config
 
         if counted is None or counted.fake.device_name != "meta" or (
@@ -42,8 +42,8 @@ def size_by_data(name: str, counted=None, shape=None):
             raise needs_data(name)
         return counted.numel()
     if counted is not None:
-        return state.sizes.count_of(counted.fake)
-    return state.sizes.unbacked() if shape is None else state.sizes.share(shape)
+        return state.fakes.sizes.count_of(counted.fake)
+    return state.fakes.sizes.unbacked() if shape is None else state.fakes.sizes.share(shape)
 
 
 def needs_data(name: str):

@@ -446,7 +446,7 @@ class bernoulli_p(Random):
 
     def batch(n, batched, self, p, generator):
         self = in_front(self, batched[0], n)
-        if state.filling:  # in the order of memory, in which `run` draws in none
+        if state.switches.filling:  # in the order of memory, in which `run` draws in none
             return ops.bernoulli_(ops.empty_like(self), p, generator=generator)
         return ops.bernoulli(self, p, generator=generator)
 

@@ -29,14 +29,14 @@ def owner():
 @tied_block
 def outside():
     """Run operators as if nothing was being captured: what they make lives on."""
-    before = state.mode, state.random, state.fake
+    before = state.mode, state.random, state.fakes
     if owner() is not None:
         state.mode = state.random = 0
-        state.fake = False
+        state.fakes.creates = False
     try:
         yield
     finally:
-        state.mode, state.random, state.fake = before
+        state.mode, state.random, state.fakes = before
 
 
 def like(p: Tensor, value) -> Tensor:

@@ -113,7 +113,7 @@ def apply(rule: Rule, names: tuple[str, ...], rows: list[Row], options: dict,
           differentiable: bool = False) -> None:
     """Update all parameters in place; `names` are those of the buffers."""
     captured = bool(state.mode)
-    watched = state.operator_modes or state.function_modes  # modes see operators
+    watched = state.dispatch.operator_modes or state.dispatch.function_modes  # modes see operators
     if not (captured or differentiable or watched) and rule.elementwise:
         rows = _eager(rule, names, rows, options)
     if rows:

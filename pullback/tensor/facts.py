@@ -115,8 +115,9 @@ def numel(self: Tensor) -> int:
     if type(self._data) is _ndarray:
         return self._data.size
     count = _shape(self).numel()
-    if isinstance(count, Symbolic) and state.sizes is not None and state.sizes.recorder is not None:
-        return state.sizes.recorder.counted(self, count)
+    sizes = state.fakes.sizes
+    if isinstance(count, Symbolic) and sizes is not None and sizes.recorder is not None:
+        return sizes.recorder.counted(self, count)
     return count
 
 

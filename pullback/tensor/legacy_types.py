@@ -108,7 +108,7 @@ class TensorType(type):
                 f"type torch.{cls.place}.{cls.__name__} is not available here "
                 f"({errors.user_line(2)})", cure="use torch.empty(sizes, device=...)"))
         array = array_of(cls.dtype, args, kwargs)
-        return make(array if state.faking is None else fake_like(array))
+        return make(array if state.fakes.mode is None else fake_like(array))
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"

@@ -34,8 +34,8 @@ _ndarray = np.ndarray
 
 def item(self: Tensor):
     """The only element as a Python number."""
-    if state.sizes is not None:
-        found = state.sizes.item(self)
+    if state.fakes.sizes is not None:
+        found = state.fakes.sizes.item(self)
         if found is not None:
             return found
     if fast["DISPATCHES"]:
@@ -57,7 +57,7 @@ def item(self: Tensor):
 
 def tolist(self: Tensor):
     """Nested lists of Python numbers."""
-    if state.sizes is not None and isinstance(self._data, Box):
+    if state.fakes.sizes is not None and isinstance(self._data, Box):
         return [part.tolist() for part in self.unbind()] if self.ndim else item(self)
     array = concrete(self, "tolist()")
     return (array.astype(np.float32) if array.dtype == dt.bfloat16.np else array).tolist()
@@ -130,7 +130,7 @@ def __bool__(self) -> bool:
         found = door.item(self)
         if found is not NotImplemented:
             return bool(found)
-    if state.reals and self.numel() == 1:  # a symbolic number, which the data beside decide
+    if state.fakes.reals and self.numel() == 1:  # a symbolic number, which the data beside decide
         return bool(item(self))
     array = concrete(self, "a Python condition (bool())")
     if array.size != 1:
@@ -385,7 +385,7 @@ def __new__(cls, *args, **kwargs):
         if array is args[0]._data or np.may_share_memory(array, args[0]._data):  # a view
             return Tensor.as_subclass(args[0], cls)
     array = legacy.array_of(None, args, kwargs) if array is None else array
-    return _rebuild(cls, array if state.faking is None else fake_like(array), False, {})
+    return _rebuild(cls, array if state.fakes.mode is None else fake_like(array), False, {})
 
 
 def _stored(name: str, place: str = "pullback.storage"):

@@ -74,7 +74,7 @@ def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
 
 def _is_torch_function_all_disabled() -> bool:
     """Do functions ask neither classes nor modes?"""
-    return state.overrides_off == 2
+    return state.dispatch.overrides_off == 2
 
 
 class _AutoDispatchBelowAutograd:

@@ -107,14 +107,14 @@ def run_functionalized_fw_and_collect_metadata(
     """A function that says what `f` does with its arguments."""
 
     def inner(*args: Any) -> ViewAndMutationMeta:
-        before, state.fake = state.fake, True
+        before, state.fakes.creates = state.fakes.creates, True
         try:
             inputs = [_stand_in(v) if isinstance(v, Tensor) else v for v in args]
             first = [(v._edge, tuple(v.shape), tuple(v.stride())) if isinstance(v, Tensor) else None
                      for v in inputs]
             found = tree_leaves(f(*inputs))
         finally:
-            state.fake = before
+            state.fakes.creates = before
         outputs = [o for o in found if isinstance(o, Tensor)]
         tensors = [(v, was, given) for v, was, given in zip(inputs, first, args)
                    if isinstance(v, Tensor)]

@@ -47,20 +47,20 @@ class Level:
     def lower(self) -> Iterator[None]:
         """A block in which this level is not there for operators of this kind and random ones."""
         level = self._interp.level
-        before = state.lowered, state.random, list(state.record)
-        state.lowered = len(state.stack), level
+        before = state.dispatch.lowered, state.random, list(state.record)
+        state.dispatch.lowered = len(state.stack), level
         if state.random == level:
             state.random = self._interp.previous[1]
         state.record[:level] = self._record[:level]
         try:
             yield
         finally:
-            state.lowered, state.random, state.record[:] = before
+            state.dispatch.lowered, state.random, state.record[:] = before
 
 
 def _innermost() -> tuple[Interpreter, TransformType] | None:
     """The innermost transform that `lower()` has not taken out of the way."""
-    depth, seen = state.lowered
+    depth, seen = state.dispatch.lowered
     for number in range(len(state.stack) - 1, 0, -1):
         if seen <= number < depth:
             continue
@@ -114,7 +114,7 @@ class HigherOrderOperator:
                     f"({errors.user_line(2)})",
                     cure=f"register one: @{self._name}.py_impl(TransformType.{found[1].name})"))
             return rule(Level(*found), *args, **kwargs)
-        for mode, _ in reversed(state.operator_modes):
+        for mode, _ in reversed(state.dispatch.operator_modes):
             rule = self.py_kernels.get(type(mode))
             if rule is not None:
                 return rule(mode, *args, **kwargs)

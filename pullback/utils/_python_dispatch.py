@@ -71,7 +71,7 @@ def _get_current_dispatch_mode() -> TorchDispatchMode | None:
 
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
     """All modes, the outermost first."""
-    return [mode for mode, _ in state.operator_modes if not hasattr(mode, "hidden")]
+    return [mode for mode, _ in state.dispatch.operator_modes if not hasattr(mode, "hidden")]
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
@@ -91,25 +91,25 @@ def all_same_mode(modes: list) -> bool:
 @tied_block
 def _pop_mode_temporarily(mode_key: Any = None) -> Iterator[TorchDispatchMode]:
     """A block in which the innermost mode is not asked."""
-    before = state.operator_modes
+    before = state.dispatch.operator_modes
     if not _get_current_dispatch_mode_stack():
         raise RuntimeError("no dispatch mode is active, so that none can be set aside")
-    state.operator_modes = before[:-1]
+    state.dispatch.operator_modes = before[:-1]
     try:
         yield before[-1][0]
     finally:
-        state.operator_modes = before
+        state.dispatch.operator_modes = before
 
 
 @tied_block
 def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
     """A block in which no mode is asked."""
-    before = state.operator_modes
-    state.operator_modes = ()
+    before = state.dispatch.operator_modes
+    state.dispatch.operator_modes = ()
     try:
         yield [mode for mode, _ in before]
     finally:
-        state.operator_modes = before
+        state.dispatch.operator_modes = before
 
 
 no_dispatch = Undispatched

@@ -218,8 +218,9 @@ class _Watch:
         return 0 if self.interp is None else self.interp.level
 
     def __enter__(self):
-        self.before, state.saving = state.saving, self
-        self.packing, state.packing = state.packing, ()  # hooks from outside get the inputs only
+        self.before, state.observers.checkpoint = state.observers.checkpoint, self
+        # hooks from outside get the inputs only
+        self.packing, state.observers.saved_hooks = state.observers.saved_hooks, ()
         self.last = tape.sequence()
         count("ACTIVE", 1)  # the fast path would not tell
         count("WATCHED", self.interp is None)  # unless it knows that this is all there is
@@ -227,7 +228,7 @@ class _Watch:
 
     @tied
     def __exit__(self, *exc):
-        state.saving, state.packing = self.before, self.packing
+        state.observers.checkpoint, state.observers.saved_hooks = self.before, self.packing
         count("ACTIVE", -1)
         count("WATCHED", -(self.interp is None))
 
@@ -245,7 +246,8 @@ class _Watch:
     def noted(self, node: tape.Node) -> None:
         """A node of this level was made."""
         saved = node.saved
-        if saved and saved.__class__ is tuple and not state.packing:  # hooks inside come first
+        if saved and saved.__class__ is tuple and not state.observers.saved_hooks:
+            # hooks inside come first
             tensors = _tensors(saved)
             if tensors:
                 self.note(node, tensors)
@@ -272,10 +274,10 @@ def _holding(kind: type, name: str, tensors: list[Tensor], edges: tuple, level: 
     )
     saved = tuple([tape.keep(t) for t in tensors])
     node = tape.make_node(kind, rule, edges, metas, saved, level)
-    if state.packing and tensors:
+    if state.observers.saved_hooks and tensors:
         pack_node(node, tensors)
-    elif state.saving is not None and state.saving.level == level:
-        state.saving.noted(node)
+    elif state.observers.checkpoint is not None and state.observers.checkpoint.level == level:
+        state.observers.checkpoint.noted(node)
     return node
 
 
@@ -558,7 +560,8 @@ class _Again(tape.Node):
             )
         outs, seeds = [o for o, _ in pairs], [g for _, g in pairs]
         wanted = [t for t, e in zip(inputs, self.edges) if e is not None]
-        if not state.into_leaves:  # autograd.grad: nothing but the inputs
+        task = state.task
+        if task is not None and not task.into_leaves:  # autograd.grad: nothing but the inputs
             found = iter(gradients.grad(
                 outs, wanted, seeds, create_graph=create, allow_unused=True))
         else:

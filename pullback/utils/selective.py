@@ -65,15 +65,15 @@ class Hook:
     """Sees every operator of one level while it is entered."""
 
     def __enter__(self):
-        self.level = 0 if state.saving is None else state.saving.level
-        self.before, state.caching = state.caching, self
+        self.level = 0 if state.observers.checkpoint is None else state.observers.checkpoint.level
+        self.before, state.observers.cache = state.observers.cache, self
         self.counts: dict = defaultdict(int)
         count("ACTIVE", 1)
         return self
 
     @tied
     def __exit__(self, *exc):
-        state.caching = self.before
+        state.observers.cache = self.before
         count("ACTIVE", -1)
 
     def run(self, ov, flat: tuple, level: int):
@@ -210,11 +210,11 @@ class Tagging(Hook):
 
     def call(self, ov, flat, level, number):
         begin = len(self.fresh)
-        state.caching = self.before  # what it is made of is not asked for
+        state.observers.cache = self.before  # what it is made of is not asked for
         try:
             out = self.outer(ov, flat, level)
         finally:
-            state.caching = self
+            state.observers.cache = self
         if self.policy is not None:
             context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
             wish = self.policy(context, ov, *flat)

@@ -269,7 +269,7 @@ def test_hooks_are_those_of_the_thread():
         thread.start()
         thread.join()
     assert seen == [] and x.grad == 2
-    assert state.packing == () and fast["ACTIVE"] == 0
+    assert state.observers.saved_hooks == () and fast["ACTIVE"] == 0
 
 
 def test_output_that_is_packed_as_it_is_makes_no_circle():

@@ -305,29 +305,29 @@ def test_blocks_of_generators():
     """An interrupt before `try`, and one where the generator waits, are made good at once."""
     @tied_block
     def block(work=lambda: None):
-        state.looking += 1
+        state.switches.watched += 1
         work()
         try:
-            yield state.looking
+            yield state.switches.watched
         finally:
-            state.looking -= 1
+            state.switches.watched -= 1
 
     def interrupt():
         raise KeyboardInterrupt
 
     with block() as inside, block() as deeper:
-        assert (inside, deeper, state.looking) == (1, 2, 2)
+        assert (inside, deeper, state.switches.watched) == (1, 2, 2)
     with pytest.raises(KeyboardInterrupt), block(interrupt):
         pass
-    assert state.looking == 0
+    assert state.switches.watched == 0
     left = block()
     leave, entered = left.__exit__, left.__enter__()
     del leave  # the frame that runs the block is gone
-    assert (entered, state.looking) == (1, 0)
+    assert (entered, state.switches.watched) == (1, 0)
     by_hand = block()
     assert by_hand.__enter__() == 1
     by_hand.__exit__(None, None, None)
-    assert state.looking == 0
+    assert state.switches.watched == 0
 
 
 def test_calls_by_hand_are_one_end():
@@ -353,13 +353,14 @@ def test_calls_by_hand_are_one_end():
 def test_an_interrupt_puts_back_what_is_inside():
     """A `finally` that has not run to its end is made good by the block around it."""
     with pytest.raises(KeyboardInterrupt), torch.device("cpu"):
-        state.looking = 1
+        state.switches.watched = 1
         raise KeyboardInterrupt
-    assert state.looking == 0
+    assert state.switches.watched == 0
     with pytest.raises(ValueError), torch.device("cpu"):
-        state.looking = 1
+        state.switches.watched = 1
         raise ValueError
-    assert state.looking == 1  # as it was left: exceptions of programs have come to all ends
+    # as it was left: exceptions of programs have come to all ends
+    assert state.switches.watched == 1
 
 
 def test_a_call_that_sets_grad_mode_is_done_or_not():

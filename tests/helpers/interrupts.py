@@ -7,11 +7,11 @@ import pytest
 
 import pullback
 from pullback.amp.autocast_mode import settings
-from pullback.core.state import fast, off, put_back, snapshot, state
+from pullback.core.state import Group, fast, off, put_back, snapshot, state
 
 PACKAGE = pullback.__path__[0]
 ENDS = ("__enter__", "__exit__", "__get__", "_leave", "_restore", "_tie", "snapshot")
-COUNTERS = ("ACTIVE", "WATCHED", "DISPATCHES", "LEAFHOOKS")
+COUNTERS = ("ACTIVE", "WATCHED", "DISPATCHES", "LEAFHOOKS", "BIRTHS")
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +33,11 @@ def parts(model) -> list:
 
 def condition(model=None) -> tuple:
     """What an interrupt must not change."""
-    own = {k: v for k, v in vars(state).items() if k not in ("stack", "record", "casting")}
+    own = {k: v for k, v in vars(state).items() if k not in ("stack", "record")}
+    groups = {k: own.pop(k) for k in list(own) if isinstance(own[k], Group)}
     own = {k: v for k, v in own.items() if v != getattr(type(state), k, object())}
+    own |= {(k, n): v for k, group in groups.items() for n, v in vars(group).items()
+            if n != "autocast_settings" and v != getattr(type(group), n)}
     return (own, list(state.stack), list(state.record), {n: fast[n] for n in COUNTERS}, off.copy(),
             pullback.is_grad_enabled(), pullback.is_inference_mode_enabled(),
             {k: v for k, v in vars(settings()).items() if k != "kept"},
