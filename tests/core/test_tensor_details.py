@@ -5,6 +5,7 @@ import warnings
 import pytest
 
 import pullback as torch
+from pullback.core.op import Pointwise, families, registry
 
 
 def test_python_types_are_dtypes_of_double_precision():
@@ -101,3 +102,15 @@ def test_lobpcg_reads_the_whole_matrix():
     a = torch.rand(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     a = (a @ a.T / 10).requires_grad_()
     assert torch.autograd.gradcheck(lambda m: torch.lobpcg(m, k=1)[0], (a,))
+
+
+def test_methods_of_entries_that_have_gone_can_still_be_looked_up():
+    class there_once(Pointwise):
+        """An entry of a plugin that is unloaded."""
+
+        schema = "there_once(Tensor self) -> Tensor"
+        run = "xp.sin(self)"
+
+    del registry["there_once"], families["there_once"]
+    assert callable(torch.Tensor.there_once)
+    assert "there_once" in dir(torch.Tensor)
