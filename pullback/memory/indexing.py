@@ -162,12 +162,8 @@ def _consumed(item) -> int:
     return item.ndim if isinstance(item, Tensor) and _is_mask(item) else 1
 
 
-def _basic(x: Tensor, key, for_write: bool = False):
-    """(x after the basic parts of the key, indices for the advanced parts, unknown numbers).
-
-    A 0-d integer tensor of unknown value means what a number means: it selects. Reading does so at
-    once; a write must go through a view, so its dim is moved to the front and kept for `index_put`.
-    """
+def _entries(x: Tensor, key) -> tuple[list, int]:
+    """The entries of a key in a common form, and the number of dims that none of them names."""
     entries = [_normalised(item, x) for item in _parts(key)]
     used = sum(_consumed(item) for item in entries)
     ndim = x._data.ndim
@@ -178,7 +174,16 @@ def _basic(x: Tensor, key, for_write: bool = False):
         )
     if used > ndim:
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
-    rest = ndim - used
+    return entries, ndim - used
+
+
+def _basic(x: Tensor, key, for_write: bool = False):
+    """(x after the basic parts of the key, indices for the advanced parts, unknown numbers).
+
+    A 0-d integer tensor of unknown value means what a number means: it selects. Reading does so at
+    once; a write must go through a view, so its dim is moved to the front and kept for `index_put`.
+    """
+    entries, rest = _entries(x, key)
     out, dim, indices, numbers = x, 0, [], []  # dims are counted behind those of `numbers`
     taken = 0  # dims that numbers have taken away
 
