@@ -14,7 +14,7 @@ from ..core.handle import Tensor
 from ..nn.module import Module
 from ..nn.normalisation import _BatchNorm
 from ..table.packets import ops
-from .lr_scheduler import LRScheduler, _format_param, _warn_get_lr_called_within_step
+from .base_scheduler import LRScheduler, _format_param, _warn_get_lr_called_within_step
 from .optimizer import Optimizer
 
 __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
