@@ -33,7 +33,8 @@ from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..nn.traced import TracedModule
 from ..pytree import TreeSpec, tree_flatten, tree_unflatten, treespec_tuple
-from ..symbolic.env import Checker, ShapeEnv, ValueRanges
+from ..symbolic.checker import Checker
+from ..symbolic.env import ShapeEnv, ValueRanges
 from ..symbolic.expr import Expr, symbol
 from ..table.packets import ops
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind

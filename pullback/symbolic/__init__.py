@@ -1,9 +1,11 @@
 """Symbolic sizes: expressions, what is known of them, and the numbers that stand for them.
 
-Read `expr.py`, `env.py`, `number.py`, `asking.py`, `guards.py` and `views.py` in this order.
+Read `expr.py`, `env.py`, `checker.py`, `number.py`, `asking.py`, `guards.py` and `views.py` in this
+order.
 """
 
-from .env import Checker, Guard, Relation, ShapeEnv, Source
+from .checker import Checker
+from .env import Guard, Relation, ShapeEnv, Source
 from .number import SymBool, SymFloat, SymInt
 
 __all__ = ["Checker", "Guard", "Relation", "ShapeEnv", "Source", "SymBool", "SymFloat", "SymInt"]

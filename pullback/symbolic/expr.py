@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable
 
 INF = math.inf
+MOST = 2**62  # no size is larger: prints as infinity
 Bounds = tuple[float, float]
 DEEPEST = 60  # of atoms inside of one another: what goes through them recurses
 LONGEST = 4_000  # characters of an atom: what stands in several places counts as often
