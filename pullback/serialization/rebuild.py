@@ -23,8 +23,9 @@ from ..array.size import Size
 from ..core.handle import Tensor, make
 from ..core.subclass_door import no_overrides
 from ..interp.wrapper_subclass import make_wrapper_subclass
-from ..storage import TypedStorage, UntypedStorage, set_attributes
+from ..storage import TypedStorage, UntypedStorage
 from ..storage import _storage as storage_of
+from ..tensor.pickling import set_attributes
 from .archive import refused
 from .names import OWN, STORAGES, dtype_named
 from .restricted import Table, checked

@@ -32,7 +32,8 @@ from ..core.handle import Tensor, make
 from ..core.subclass_door import Bare
 from ..interp.operator_dispatch import Outer
 from ..memory.reading import concrete
-from ..storage import TypedStorage, UntypedStorage, attributes_of
+from ..storage import TypedStorage, UntypedStorage
+from ..tensor.pickling import attributes_of
 from .archive import ALIGNMENT, Writer, replacing
 from .names import STORAGES, Name, written
 

@@ -2,7 +2,7 @@
 
 What the operator table can say comes from there (`operators.py`); what it cannot stands in
 `facts.py` (shape, memory), `values.py` (numbers, arrays, text) and `history.py` (autograd).
-Read next: `core/surface.py`.
+`pickling.py` is about copies and pickles.  Read next: `core/surface.py`.
 """
 
 from __future__ import annotations

@@ -388,6 +388,9 @@ def __new__(cls, *args, **kwargs):
     return _rebuild(cls, array if state.fakes.mode is None else fake_like(array), False, {})
 
 
+_PICKLING = "pullback.tensor.pickling"
+
+
 def _stored(name: str, place: str = "pullback.storage"):
     """A method of another module, which is loaded when the first of them is called."""
 
@@ -399,7 +402,7 @@ def _stored(name: str, place: str = "pullback.storage"):
 
 
 def __reduce_ex__(self, protocol):
-    return _stored("reduce")(self)
+    return _stored("reduce", _PICKLING)(self)
 
 
 METHODS = {
@@ -447,9 +450,9 @@ METHODS = {
     "cuda": cuda,
     "type": type_,
     # what `storage.py` has
-    "__deepcopy__": _stored("deepcopy"),
+    "__deepcopy__": _stored("deepcopy", _PICKLING),
     "__reduce_ex__": __reduce_ex__,
-    "__setstate__": _stored("setstate"),
+    "__setstate__": _stored("setstate", _PICKLING),
     **{name: _stored(name) for name in (
         "untyped_storage", "storage", "storage_type", "share_memory_", "is_shared")},
     "set_": _stored("set_", "pullback.tensor.reseat"),

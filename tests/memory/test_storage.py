@@ -206,6 +206,19 @@ def test_typed_storages():
     assert made.dtype is torch.int64 and made.tolist() == [1, 2] and made == made
 
 
+def test_pickles_of_earlier_versions_find_their_functions():
+    x = torch.arange(6.0).view(2, 3)
+    new = pickle.dumps((x, x[1]), protocol=0)
+    old = new.replace(b"cpullback.tensor.pickling\n", b"cpullback.storage\n")
+    assert old != new
+    whole, row = pickle.loads(old)
+    assert shares(whole, row) and row.tolist() == [3, 4, 5]
+    row.zero_()
+    assert whole[1].tolist() == [0, 0, 0]
+    with pytest.raises(AttributeError, match="no attribute 'elsewhere'"):
+        torch.storage.elsewhere
+
+
 def test_copies_and_pickles_share_what_was_shared():
     b = torch.arange(6.0)
     for again in (copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))):
