@@ -454,9 +454,9 @@ def run(
     """A sweep at a level."""
     task, parent = GraphTask(level, create, roots, targets, into_leaves, keep), state.task
     if parent is not None and parent.depth % _THREAD_EVERY == _THREAD_EVERY - 1:
-        from .deep import elsewhere
+        from .nested_sweeps import in_new_thread
 
-        return elsewhere(task, sweep, (roots, seeds, targets, keep, into_leaves, create))
+        return in_new_thread(task, sweep, (roots, seeds, targets, keep, into_leaves, create))
     try:
         with task:
             captured = sweep(roots, seeds, targets, keep, into_leaves, create)

@@ -1,4 +1,4 @@
-"""Sweeps inside of sweeps, many deep: from time to time one gets a thread with a fresh stack.
+"""A sweep inside of many others gets a thread with a fresh stack.
 
 A hook or a custom backward may call `backward` itself, and so on.  Python limits the depth of
 calls per thread, so the engine hands every so-manieth level over to here.
@@ -11,7 +11,7 @@ import threading
 from ..core.state import state
 
 
-def elsewhere(task, sweep, args: tuple) -> dict:
+def in_new_thread(task, sweep, args: tuple) -> dict:
     """Run a sweep in a new thread with this thread's state, and wait for it."""
     here, found = state.__dict__, {}
 
@@ -25,7 +25,7 @@ def elsewhere(task, sweep, args: tuple) -> dict:
         except BaseException as error:
             found["error"] = error
 
-    thread = threading.Thread(target=work, name="pullback-deep-sweep")
+    thread = threading.Thread(target=work, name="pullback-nested-sweep")
     thread.start()
     thread.join()
     if "error" in found:
