@@ -211,7 +211,7 @@ _NAMES = {  # the same by module
         _disable_functionalization _enable_functionalization _freeze_functional_tensor
         _from_functional_tensor _is_functional_tensor _sync _to_functional_tensor
     """,
-    "symbolic.asking": """
+    "symbolic.queries": """
         _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type
         _check_value _check_with _constrain_as_size sym_constrain_range sym_constrain_range_for_size
     """,

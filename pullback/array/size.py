@@ -55,7 +55,7 @@ def holds(answer: Any) -> bool:
     """Is something so that an operator needs?  Of numbers that only the data decides it is taken to
     be, and when it runs the operator looks itself."""
     if isinstance(answer, Symbolic):
-        from ..symbolic.asking import expect_true
+        from ..symbolic.queries import expect_true
 
         return expect_true(answer)
     return bool(answer)
@@ -64,7 +64,7 @@ def holds(answer: Any) -> bool:
 def surely(answer: Any) -> bool:
     """Is something so?  Of numbers that only the data decides it is not, unless it is known."""
     if isinstance(answer, Symbolic):
-        from ..symbolic.asking import guard_or_false
+        from ..symbolic.queries import guard_or_false
 
         return guard_or_false(answer)
     return bool(answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..array.size import Symbolic
 from ..core.op import Op
 from ..errors import RefusedValue, named
-from ..symbolic.asking import question
+from ..symbolic.queries import question
 
 
 class _print(Op):

@@ -1,7 +1,7 @@
 """Symbolic sizes: expressions, what is known of them, and the numbers that stand for them.
 
-Read `expr.py`, `env.py`, `checker.py`, `number.py`, `asking.py`, `guards.py` and `views.py` in this
-order.
+Read `expr.py`, `env.py`, `checker.py`, `number.py`, `queries.py`, `guards.py` and `views.py` in
+this order.
 """
 
 from .checker import Checker

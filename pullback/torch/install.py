@@ -65,8 +65,7 @@ PLACES = {
     "torch.fx.experimental": "graph",
     "torch.fx.experimental._config": "=symbolic.settings.config",
     "torch.fx.experimental.symbolic_shapes":
-        "symbolic symbolic.asking symbolic.guards symbolic.number "
-        "symbolic.env errors",
+        "symbolic symbolic.queries symbolic.guards symbolic.number symbolic.env errors",
     "torch._dynamo.source": "symbolic.guards",
     "torch.fx.experimental.sym_node": "symbolic.number",
     "torch.fx.experimental.proxy_tensor": "graph.make_fx graph.isolated graph.sizes",
@@ -223,7 +222,8 @@ MOVED = {
     "export.pt2_writer": "torch.pt2_writer",
     "library.older": "torch.custom_ops", "machine": "torch.machine",
     "nn.const_fold": "torch.const_fold", "nn.fuse": "torch.fuse", "nn.older":
-    "torch.make_functional", "nn.functorch": "torch.functorch", "utils.crossref": "torch.crossref",
+    "torch.make_functional", "nn.functorch": "torch.functorch", "symbolic.asking":
+    "symbolic.queries", "utils.crossref": "torch.crossref",
 }
 
 

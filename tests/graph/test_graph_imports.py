@@ -6,7 +6,6 @@ import pullback as pb
 from pullback.fx.make_fx import make_fx
 from pullback.fx.passes.cse import fx_graph_cse
 from pullback.symbolic import ShapeEnv, SymInt
-from pullback.symbolic.asking import _constrain_range_for_size, expect_true
 from pullback.symbolic.guards import (
     DimDynamic,
     StatelessSymbolicContext,
@@ -16,6 +15,7 @@ from pullback.symbolic.guards import (
     fx_placeholder_vals,
 )
 from pullback.symbolic.number import SymNode
+from pullback.symbolic.queries import _constrain_range_for_size, expect_true
 from pullback.testing import FileCheck
 from pullback.torch.operator_kinds import OpOverload, OpOverloadPacket
 

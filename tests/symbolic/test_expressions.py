@@ -8,12 +8,6 @@ import pytest
 
 from pullback import errors
 from pullback.symbolic import Relation, ShapeEnv, Source
-from pullback.symbolic.asking import (
-    _check,
-    _constrain_as_size,
-    guard_or_false,
-    statically_known_true,
-)
 from pullback.symbolic.expr import (
     FUNCTIONS,
     bounds,
@@ -34,6 +28,12 @@ from pullback.symbolic.number import (
     sym_max,
     sym_min,
     sym_not,
+)
+from pullback.symbolic.queries import (
+    _check,
+    _constrain_as_size,
+    guard_or_false,
+    statically_known_true,
 )
 
 NAMES = ("s0", "s1", "s2")

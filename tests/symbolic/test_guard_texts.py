@@ -9,7 +9,7 @@ import pullback as torch
 from pullback import errors
 from pullback.fx.fake_mode import FakeTensorMode
 from pullback.symbolic import ShapeEnv
-from pullback.symbolic import asking as ask
+from pullback.symbolic import queries as ask
 from pullback.symbolic.guards import (
     ConstantSource,
     DimDynamic,
