@@ -31,7 +31,7 @@ _FROM = {
         OutputSpec SymIntArgument TensorArgument
     """,
     "dynamic_shapes": "Dim dims",
-    "wishes": "AdditionalInputs ShapesCollection",
+    "shapes_collection": "AdditionalInputs ShapesCollection",
     "unflatten": "InterpreterModule UnflattenedModule unflatten",
 }
 _PLACE = {name: (f".{module}", name) for module, names in _FROM.items() for name in names.split()}

@@ -21,8 +21,8 @@ from ..random_api import fork_rng
 from ..symbolic.env import BY_DATA
 from .dynamic_shapes import found_out
 from .program import ExportedProgram
+from .shapes_collection import AdditionalInputs, ShapesCollection
 from .trace import export
-from .wishes import AdditionalInputs, ShapesCollection
 
 
 class FailureType(IntEnum):

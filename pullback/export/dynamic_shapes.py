@@ -128,14 +128,14 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
 
 
 def found_out(wish: Any) -> Any:
-    """A wish for a dim without its promise."""
+    """What is asked of a dim, without its promise."""
     if isinstance(wish, Dim):
         return Dim.AUTO(min=wish.least, max=wish.max)
     hint = isinstance(wish, _Hint) and wish.name == "DYNAMIC"
     return Dim.AUTO(min=wish.min, max=wish.max) if hint else wish
 
 
-def wishes(
+def requested_dims(
     dynamic_shapes: Any, names: list[str], args: tuple, kwargs: dict[str, Any]
 ) -> list[list] | None:
     """For each tensor among the arguments what each of its dims is; None if none varies."""
@@ -175,7 +175,7 @@ def _collect(name: str, value: Any, part: Any, found: list[list]) -> None:
         children = list(enumerate(value))
     elif not tree_is_leaf(value):  # of a class that is registered: its parts in order
         children = list(enumerate(tree_flatten(value, is_leaf=lambda v: v is not value)[0]))
-        if type(part) is type(value) and dataclasses.is_dataclass(part):  # one with wishes in it
+        if type(part) is type(value) and dataclasses.is_dataclass(part):  # one with requests in it
             names = [f.name for f in dataclasses.fields(part)]
             part = [getattr(part, n) for n in names if getattr(value, n) is not None]
     elif part is not None:

@@ -33,7 +33,7 @@ from ..nn.module import Module
 from ..nn.stateless import functional_call
 from ..nn.traced import TracedModule
 from ..pytree import tree_flatten, tree_flatten_with_path
-from .dynamic_shapes import Varying, forked, wishes
+from .dynamic_shapes import Varying, forked, requested_dims
 from .graph_signature import (
     Argument,
     ConstantArgument,
@@ -47,7 +47,7 @@ from .graph_signature import (
 )
 from .origins import argument_names, as_nodes, noted
 from .program import CallSpec, ExportedModule, ExportedProgram, ModuleCallSignature, placeholder
-from .wishes import AdditionalInputs, ShapesCollection
+from .shapes_collection import AdditionalInputs, ShapesCollection
 
 
 def export(
@@ -212,14 +212,14 @@ def _sizes(
     """Symbols for the sizes that vary; others may come from data."""
     leaves = list(zip(_leaf_names(names, args, kwargs), tree_flatten((args, kwargs))[0]))
     titles = [name for name, value in leaves if isinstance(value, Tensor)]
-    wanted = wishes(dynamic_shapes, names, args, kwargs) or [
+    wanted = requested_dims(dynamic_shapes, names, args, kwargs) or [
         [None] * value.ndim for _, value in leaves if isinstance(value, Tensor)]
     fixed: list[list] = [[None] * t.ndim for t in held.values()]
     return Varying([*fixed, *wanted], [*held, *titles])
 
 
 def _spread(mod: Module, dynamic_shapes: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Wishes for `*args` and `**kwargs`, which stand together, one for each argument."""
+    """Shapes for `*args` and `**kwargs`, which stand together, one for each argument."""
     try:
         parameters = list(inspect.signature(mod.forward).parameters.values())
     except (TypeError, ValueError):

@@ -219,7 +219,7 @@ MOVED = {
     "fx.minifier": "torch.minifier", "capture.lookup": "torch.graph_lookup",
     "capture.metadata": "torch.forward_metadata", "library.higher": "torch.higher_order",
     "library.kinds": "torch.operator_kinds", "export.pt2": "torch.pt2",
-    "export.pt2_writer": "torch.pt2_writer",
+    "export.pt2_writer": "torch.pt2_writer", "export.wishes": "export.shapes_collection",
     "library.older": "torch.custom_ops", "machine": "torch.machine",
     "nn.const_fold": "torch.const_fold", "nn.fuse": "torch.fuse", "nn.older":
     "torch.make_functional", "nn.functorch": "torch.functorch", "symbolic.asking":

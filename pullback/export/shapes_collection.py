@@ -22,7 +22,7 @@ def combined(mod: Any, args: tuple, kwargs: dict[str, Any] | None) -> dict[str, 
 
 
 class ShapesCollection:
-    """Wishes for tensors: `shapes[x] = {0: Dim("n")}` or `shapes[x][0] = Dim("n")`."""
+    """Dynamic shapes of tensors: `shapes[x] = {0: Dim("n")}` or `shapes[x][0] = Dim("n")`."""
 
     def __init__(self) -> None:
         self._shapes: dict[int, tuple[Tensor, Any]] = {}
@@ -42,16 +42,16 @@ class ShapesCollection:
         return len(self._shapes)
 
     def dynamic_shapes(self, m: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> dict:
-        """The wishes in the structure of the arguments."""
+        """The shapes in the structure of the arguments."""
         found: set[int] = set()
 
-        def wish(value: Any) -> Any:
+        def shape_of(value: Any) -> Any:
             if id(value) not in self._shapes:
                 return None
             found.add(id(value))
             return self._shapes[id(value)][1]
 
-        out = tree_map(wish, combined(m, args, kwargs))
+        out = tree_map(shape_of, combined(m, args, kwargs))
         if found != set(self._shapes):
             raise ValueError(errors.text(
                 f"Some tensors that were assigned shapes were not found in args "
@@ -79,10 +79,10 @@ class AdditionalInputs:
         calls = [tree_flatten(combined(m, *call)) for call in ((args, kwargs), *self._examples)]
         leaves, spec = calls[0]
         others = [found for found, _ in calls[1:]]
-        wished = [self._wish(*values) for values in zip(leaves, *others, strict=True)]
-        return tree_unflatten(wished, spec)
+        dims = [self._dims(*values) for values in zip(leaves, *others, strict=True)]
+        return tree_unflatten(dims, spec)
 
-    def _wish(self, value: Any, *others: Any) -> Any:
+    def _dims(self, value: Any, *others: Any) -> Any:
         if any(type(value) is not type(o) for o in others):
             raise ValueError("The following inputs were found to have differing types, so they "
                              f"cannot be marked as dynamic: {(value, *others)}.")
