@@ -3,7 +3,7 @@
 Where an argument is listed in `scalars` it also takes a Python number, so `x + 2` is an
 `add.Tensor`; other operators go to their `Scalar` overload with a number.  Both follow PyTorch, so
 that graphs agree.  Formulas longer than a line are in `formulas/pointwise.py`.  Read next:
-`mixed.py`, `compare.py`, `bits.py`, `reduce.py`.
+`multivariate.py`, `compare.py`, `bits.py`, `reduce.py`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ FILES = (
     "rounding",
     "complex_parts",
     "binary",
-    "mixed",
+    "multivariate",
     "compare",
     "bits",
     "reduce",

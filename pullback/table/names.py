@@ -35,7 +35,7 @@ NAMES = {
         "true_divide=div:pi floor_divide:pi remainder:pi fmod:pi pow:pi maximum:p minimum:p "
         "fmax:p fmin:p clamp:pi clip=clamp:pi clamp_min:pi clamp_max:pi"
     ),
-    "mixed": (
+    "multivariate": (
         "atan2:pi arctan2=atan2:pi hypot:pi lerp:pi addcmul:pi addcdiv:pi xlogy:pi "
         "special_xlogy=xlogy:pi logaddexp:p copysign:pi heaviside:pi"
     ),

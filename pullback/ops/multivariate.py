@@ -1,4 +1,4 @@
-"""Functions of two or three numbers: atan2, lerp, addcmul, xlogy, logaddexp.
+"""Functions of two or three variables, element by element: atan2, lerp, addcmul, xlogy, logaddexp.
 
 Read next: `binary.py`.
 """
@@ -12,9 +12,6 @@ from ..errors import DTypeError
 from ..table.packets import ops
 from .binary import as_tensor, pairs, with_number
 from .pointwise import refuse
-
-# ---------------------------------------------------------------------------------------------
-# Functions of two or three numbers
 
 
 class atan2(Pointwise):
