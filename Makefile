@@ -24,7 +24,7 @@ OPS    ?=
 help:
 	@echo "make demo        train a small transformer, eager and compiled"
 	@echo "make test        the tests (no torch, no GPU needed)"
-	@echo "make lint        style, import contract, types, generated files in step"
+	@echo "make lint        style, import contract, budgets, types, generated files in step"
 	@echo "make fuzz        random programs in many modes: make fuzz ARGS=\"--minutes 5\""
 	@echo "make sanitize    compiled code and its runtime under the C compiler's sanitizers"
 	@echo "make pyright     types once more, by pyright (installs it)"
@@ -104,6 +104,7 @@ lint: $(DEV)
 	$(PY) tools/gen_names.py --check
 	$(PY) tools/gen_stubs.py --check
 	$(PY) tools/gen_docs.py --check
+	$(PY) tools/house.py
 	$(PY) -m mypy
 
 # The other type checker; its package on PyPI fetches the program itself from npm's registry.

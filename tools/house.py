@@ -25,7 +25,7 @@ FILE_LINES = 800
 STATE_ATTRIBUTES = 12
 
 # Over the budget: what, and how much
-OVER: dict[str, int] = {}
+OVER: dict[str, int] = {"lines of core/": 5075}
 
 # Words and calls that a room must not contain, with the reason
 FORBIDDEN = [
@@ -38,6 +38,10 @@ FORBIDDEN = [
 # Places where a forbidden word is right: file -> why
 EXCUSED = {
     "errors.py": "messages name the variables of the user's frame",
+    "interp/function_overrides.py": "functions get other code when the first subclass is defined; "
+                                    "a wrapper around each of them would cost every call",
+    "memory/storages.py": "who shows a storage that is resized is found among all tensors; a list "
+                          "kept for that would cost every view a tenth of a microsecond",
 }
 
 
@@ -129,7 +133,7 @@ def main(arguments: list[str]) -> int:
     if "--show" in arguments:
         for what, size in sorted(over.items(), key=lambda item: -item[1]):
             print(f"{size:6} {what}")
-    print("\n".join(bad) or f"house: {len(over)} things are over their budgets, none grew")
+    print("\n".join(bad) or f"house: over the budget, none of them grown: {over or 'nothing'}")
     return bool(bad)
 
 

@@ -104,7 +104,7 @@ class Generated:
 
         try:
             family, function = method_packet(self.base, self.base).entries(), None
-        except KeyError:  # an entry that was there once
+        except (AttributeError, KeyError):  # an entry that was there once
             return self.slow
         if self.overload is not None:
             chosen = f"{self.base}.{self.overload}" if self.overload else self.base
