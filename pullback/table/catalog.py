@@ -90,7 +90,7 @@ FILES = (
     "fused_attention",
     "conv_forms",
     "foreach",
-    "forms",
+    "aten_only",
     "effects",
 )
 

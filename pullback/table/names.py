@@ -378,7 +378,7 @@ NAMES = {
         "_foreach_addcmul _foreach_addcdiv _foreach_copy _foreach_zero _foreach_clone "
         "_foreach_max _foreach_mm _foreach_norm _foreach_powsum"
     ),
-    "forms": (
+    "aten_only": (
         "gather_backward index_select_backward masked_select_backward "
         "value_selecting_reduction_backward cummaxmin_backward cumprod_backward "
         "matrix_exp_backward trace_backward _batch_norm_impl_index_backward flatten_dense_tensors "

@@ -1,8 +1,8 @@
-"""Operators that are only names for what others do: pullbacks under PyTorch's names, questions about
+"""Composites that only the operator namespace has: pullbacks under PyTorch's names, questions about
 tensors and dtypes.
 
-All are composites, so that a capture never sees them.  Nothing here is offered as function or
-method: the package has those names already, or PyTorch does not offer them either.
+They are names for what other operators do, so that a capture never sees them.  Nothing here is
+offered as function or method: the package has those names already, or PyTorch does not offer them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..formulas.reduce import cumprod_pullback
 from ..table.packets import ops
 
 
-def form(schema: str, text: str, sample, unchecked: tuple = (), **more):
-    """Decorator: the entry of a composite that has no public function, with a call as sample, and further attributes."""
+def aten(schema: str, text: str, sample, unchecked: tuple = (), **more):
+    """Decorator: the entry of a composite without a public function; `sample` is a call of it."""
 
     def entry(compose):
         name = schema[: schema.index("(")]
@@ -37,7 +37,7 @@ def _zeros(grad, sizes):
     return ops.zeros(sizes, dtype=grad.dtype, device=grad.device)
 
 
-@form("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
+@aten("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
       "Adds each element to where `gather` took it from.",
       lambda s: s(s.real(2, 3), s.real(4, 3), 0, s.int(2, 3, high=4), False))
 def gather_backward(grad, self, dim, index, sparse_grad):
@@ -46,21 +46,21 @@ def gather_backward(grad, self, dim, index, sparse_grad):
     return _zeros(grad, self.shape).scatter_add(dim, index, grad)
 
 
-@form("index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
+@aten("index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
       "Adds each slice to where `index_select` took it from.",
       lambda s: s(s.real(2, 3), (4, 3), 0, s.int(2, high=4)))
 def index_select_backward(grad, self_sizes, dim, index):
     return _zeros(grad, self_sizes).index_add(dim, index, grad)
 
 
-@form("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor",
+@aten("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor",
       "Puts elements back to where a mask took them from.",
       lambda s: s(s.real(2), s.real(3), s.tensor([1, 0, 1], dt.bool_)))
 def masked_select_backward(grad, input, mask):
     return ops.zeros_like(input.expand_as(mask)).masked_scatter(mask, grad)
 
 
-@form("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, "
+@aten("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, "
       "bool keepdim) -> Tensor", "Puts elements back to where a reduction picked them.",
       lambda s: s(s.real(2), 1, s.int(2, high=3), (2, 3), False))
 def value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim):
@@ -69,7 +69,7 @@ def value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim):
     return _zeros(grad, sizes).scatter(dim, indices, grad)
 
 
-@form("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
+@aten("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
       "Adds each element to where a running extremum was found.",
       lambda s: s(s.real(2, 3), s.real(2, 3), s.int(2, 3, high=3), 1))
 def cummaxmin_backward(grad, input, indices, dim):
@@ -77,20 +77,20 @@ def cummaxmin_backward(grad, input, indices, dim):
         ops.zeros_like(input).scatter_add(dim, indices, grad))
 
 
-@form("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+@aten("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
       "Pullback of `cumprod`, zeros among the factors included.",
       lambda s: s(s.real(2, 3), s.real(2, 3), 1, s.real(2, 3)))
 def cumprod_backward(grad, input, dim, output):
     return cumprod_pullback(grad, input, dim)
 
 
-@form("matrix_exp_backward(Tensor self, Tensor grad) -> Tensor", "Pullback of `matrix_exp`.",
+@aten("matrix_exp_backward(Tensor self, Tensor grad) -> Tensor", "Pullback of `matrix_exp`.",
       lambda s: s(s.real(3, 3), s.real(3, 3)))
 def matrix_exp_backward(self, grad):
     return matrix_exp_change(self.mH, grad)
 
 
-@form("trace_backward(Tensor grad, SymInt[] sizes) -> Tensor",
+@aten("trace_backward(Tensor grad, SymInt[] sizes) -> Tensor",
       "A number on the diagonal of a matrix of zeros.",
       lambda s: s(s.real(), (3, 4)))
 def trace_backward(grad, sizes):
@@ -99,7 +99,7 @@ def trace_backward(grad, sizes):
     return ops.where(ops.eye(*sizes, dtype=dt.bool_, device=grad.device), grad, 0)
 
 
-@form("_batch_norm_impl_index_backward(int impl_index, Tensor input, Tensor grad_output, "
+@aten("_batch_norm_impl_index_backward(int impl_index, Tensor input, Tensor grad_output, "
       "Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, "
       "Tensor? save_var_transform, bool train, float eps, bool[3] output_mask, "
       "Tensor reservedSpace) -> (Tensor, Tensor, Tensor)", "Pullback of batch normalization.",
@@ -118,13 +118,13 @@ def _batch_norm_impl_index_backward(
 # Whole tensors
 
 
-@form("flatten_dense_tensors(Tensor[] tensors) -> Tensor", "All elements in one vector.",
+@aten("flatten_dense_tensors(Tensor[] tensors) -> Tensor", "All elements in one vector.",
       lambda s: s([s.real(2, 3), s.real(4)]))
 def flatten_dense_tensors(tensors):
     return ops.cat([t.reshape(-1) for t in tensors])
 
 
-@form("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]",
+@aten("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]",
       "Parts of a vector with the shapes of tensors.",
       lambda s: s(s.real(10), [s.real(2, 3), s.real(4)]))
 def unflatten_dense_tensors(flat, tensors):
@@ -132,7 +132,7 @@ def unflatten_dense_tensors(flat, tensors):
     return [part.view(t.shape) for part, t in zip(parts, tensors)]
 
 
-@form("_reshape_from_tensor(Tensor self, Tensor shape) -> Tensor",
+@aten("_reshape_from_tensor(Tensor self, Tensor shape) -> Tensor",
       "`reshape` to sizes that a tensor gives.",
       lambda s: s(s.real(2, 3), s.tensor([3, 2], dt.int64)))
 def _reshape_from_tensor(self, shape):
@@ -141,19 +141,19 @@ def _reshape_from_tensor(self, shape):
     return self.reshape(shape.tolist())
 
 
-@form("_to_cpu(Tensor[] tensors) -> Tensor[]", "Tensors in the memory of the host.",
+@aten("_to_cpu(Tensor[] tensors) -> Tensor[]", "Tensors in the memory of the host.",
       lambda s: s([s.real(2)]))
 def _to_cpu(tensors):
     return [t.cpu() for t in tensors]
 
 
-@form("chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+@aten("chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
       "Complex numbers of two half-precision parts.", None)  # tests/array/test_complex32.py
 def chalf(self, memory_format):
     return self.chalf()
 
 
-@form("data(Tensor self) -> Tensor", "The same elements without history.",
+@aten("data(Tensor self) -> Tensor", "The same elements without history.",
       lambda s: s(s.real(2)), ("pullback", "pushforward", "second_order"))
 def data(self):
     return self.detach()
@@ -163,106 +163,106 @@ def data(self):
 # Questions
 
 
-@form("item(Tensor self) -> Scalar", "The only element as a Python number.",
+@aten("item(Tensor self) -> Scalar", "The only element as a Python number.",
       lambda s: s(s.real()), tags=("data_dependent_output",))
 def item(self):
     return self.item()
 
 
-@form("is_nonzero(Tensor self) -> bool", "Whether the only element differs from zero.",
+@aten("is_nonzero(Tensor self) -> bool", "Whether the only element differs from zero.",
       lambda s: s(s.real()))
 def is_nonzero(self):
     return bool(self)
 
 
-@form("is_complex(Tensor self) -> bool", "Whether the elements are complex numbers.",
+@aten("is_complex(Tensor self) -> bool", "Whether the elements are complex numbers.",
       lambda s: s(s.real(2)))
 def is_complex(self):
     return self.dtype.is_complex
 
 
-@form("is_floating_point(Tensor self) -> bool", "Whether the elements are real floating numbers.",
+@aten("is_floating_point(Tensor self) -> bool", "Whether the elements are real floating numbers.",
       lambda s: s(s.real(2)))
 def is_floating_point(self):
     return self.dtype.is_floating_point
 
 
-@form("get_device(Tensor self) -> int", "The number of the tensor's device.",
+@aten("get_device(Tensor self) -> int", "The number of the tensor's device.",
       lambda s: s(s.real(2)))
 def get_device(self):
     return self.get_device()
 
 
-@form("size.int(Tensor self, int dim) -> int", "One size.",
+@aten("size.int(Tensor self, int dim) -> int", "One size.",
       lambda s: s(s.real(2, 3), -1))
 def size_int(self, dim):
     return self.size(dim)
 
 
-@form("stride.int(Tensor self, int dim) -> int", "One stride.",
+@aten("stride.int(Tensor self, int dim) -> int", "One stride.",
       lambda s: s(s.real(2, 3), 0))
 def stride_int(self, dim):
     return self.stride(dim)
 
 
-@form("is_leaf(Tensor self) -> bool", "Whether no operator made the tensor, as far as autograd goes.",
+@aten("is_leaf(Tensor self) -> bool", "Whether no operator made the tensor, as far as autograd goes.",
       lambda s: s(s.real(2)))
 def is_leaf(self):
     return self.is_leaf
 
 
-@form("retains_grad(Tensor self) -> bool", "Whether a tensor that is no leaf keeps its gradient.",
+@aten("retains_grad(Tensor self) -> bool", "Whether a tensor that is no leaf keeps its gradient.",
       lambda s: s(s.real(2)))
 def retains_grad(self):
     return self.retains_grad
 
 
-@form("output_nr(Tensor self) -> int", "Which output of its operator the tensor is.",
+@aten("output_nr(Tensor self) -> int", "Which output of its operator the tensor is.",
       lambda s: s(s.real(2)))
 def output_nr(self):
     return self.output_nr
 
 
-@form("_version(Tensor self) -> int", "How often the tensor's memory was written.",
+@aten("_version(Tensor self) -> int", "How often the tensor's memory was written.",
       lambda s: s(s.real(2)))
 def _version(self):
     return self._version
 
 
-@form("result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", "The dtype of a sum.",
+@aten("result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", "The dtype of a sum.",
       lambda s: s(s.real(2), s.int(2)))
 def result_type(tensor, other):
     return dt.result_type((tensor, other))
 
 
-@form("result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", "The dtype of a sum.",
+@aten("result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", "The dtype of a sum.",
       lambda s: s(s.int(2), 1.5))
 def result_type_scalar(tensor, other):
     return dt.result_type((tensor, other))
 
 
-@form("result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType",
+@aten("result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType",
       "The dtype of a sum.",
       lambda s: s(1.5, s.int(2)))
 def result_type_scalar_tensor(scalar, tensor):
     return dt.result_type((scalar, tensor))
 
 
-@form("result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType",
+@aten("result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType",
       "The dtype of a sum.",
       lambda s: s(1, 1.5))
 def result_type_scalars(scalar1, scalar2):
     return dt.result_type((scalar1, scalar2))
 
 
-@form("promote_types(ScalarType type1, ScalarType type2) -> ScalarType",
+@aten("promote_types(ScalarType type1, ScalarType type2) -> ScalarType",
       "The smallest dtype that holds two others.",
       lambda s: s(dt.int32, dt.float16))
 def promote_types(type1, type2):
     return dt.promote_types(type1, type2)
 
 
-@form("can_cast(ScalarType from_, ScalarType to) -> bool",
+@aten("can_cast(ScalarType from_, ScalarType to) -> bool",
       "Whether numbers of a dtype may become those of another.",
       lambda s: s(dt.int32, dt.float16))
 def can_cast(from_, to):
