@@ -1,4 +1,4 @@
-"""Masks and places: masked_fill, masked_select, masked_scatter, nonzero, argwhere.
+"""Masks and places: masked_fill, masked_select, masked_scatter, nonzero, argwhere, fill_diagonal_.
 
 Read next: `index.py`, whose checks these share.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..array import dtype as dt
 from ..array.dims import broadcast_shapes, numel
 from ..core.op import Composite, Op, Pointwise
+from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
 from .create import as_number
 from .index import needs_data, same_dtype, size_by_data
@@ -328,3 +329,34 @@ class argwhere(Composite):
 
     def samples(s):
         yield s(s.bool(3, 4))
+
+
+class fill_diagonal_(Composite):
+    """Writes a number onto the main diagonal; `wrap` starts again below the square of tall ones."""
+    schema = "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)"
+    function = False
+
+    def compose(self, fill_value, wrap):
+        if self.ndim < 2:
+            raise ShapeError("fill_diagonal_: dimensions must larger than 1, got "
+                             f"{self.ndim}")
+        if self.ndim > 2 and any(n != self.shape[0] for n in self.shape):
+            raise ShapeError("fill_diagonal_: all dimensions of input must be of equal length, got "
+                             f"{list(self.shape)}")
+        if isinstance(fill_value, complex) and not self.is_complex():
+            raise DTypeError("value cannot be converted to type float without overflow")
+        places = [ops.arange(n, device=self.device).reshape((n, *(1,) * (self.ndim - d - 1)))
+                  for d, n in enumerate(self.shape)]
+        if wrap and self.ndim == 2:
+            places[0] = places[0] % (self.shape[1] + 1)
+        mask = places[0] == places[1]
+        for place in places[2:]:
+            mask = mask.logical_and(places[0] == place)
+        exact = self.dtype.category < 2
+        return self.masked_fill_(mask, int(fill_value) if exact else fill_value)
+
+    def samples(s):
+        yield s(s.real(4, 3), 0.5)
+        yield s(s.real(7, 3), 0.5, True)
+        yield s(s.real(2, 2, 2), 0.5)
+        yield s(s.real(0, 2), 0.5)

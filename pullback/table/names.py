@@ -103,7 +103,7 @@ NAMES = {
     ),
     "masks": (
         "masked_fill:pi masked_select:m masked_scatter:mi masked_scatter_backward nonzero:m "
-        "nonzero_numpy nonzero_static:m argwhere:m"
+        "nonzero_numpy nonzero_static:m argwhere:m fill_diagonal_:m"
     ),
     "lookup": (
         "embedding embedding_dense_backward one_hot"
@@ -340,12 +340,13 @@ NAMES = {
         "_trilinear bilinear linear_backward _grouped_mm _addmm_activation:m _add_relu:i _int_mm "
         "_compute_linear_combination"
     ),
-    "facts": (
+    "predicates": (
         "signbit:p isposinf:p isneginf:p isreal:m hash_tensor:m is_conj:m is_neg:m is_signed:m "
-        "is_inference:m is_distributed:m _is_zerotensor:m is_same_size:m is_set_to:m "
+        "is_inference:m is_distributed:m _is_zerotensor:m is_same_size:m is_set_to:m"
+    ),
+    "legacy": (
         "_shape_as_tensor _dim_arange _stack _aminmax native_norm detach_copy _cast_Byte "
-        "_cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short "
-        "fill_diagonal_:m range"
+        "_cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short range"
     ),
     "internal": (
         "_reshape_alias _reshape_copy _neg_view lift lift_fresh lift_fresh_copy _lazy_clone "
