@@ -38,7 +38,7 @@ from .decisions import Decisions, below, contents, drawn, sized_by_values, wante
 from .effects.gradients import Gradient
 from .finish import Ending
 from .forward_again import note_whole
-from .hooks import Hooking, tables_of
+from .hooks import HookTracking, tables_of
 from .inputs import StandIns
 from .joint import Adopted, Joint, Read, Reviewed, Sizes, input_edge
 from .memory import Placing
@@ -51,7 +51,7 @@ class Postponed(Exception):
     """Raised in a capture by what must run once as it is before it can be captured."""
 
 
-class Capture(Hooking, Placing, Trace):
+class Capture(HookTracking, Placing, Trace):
     """A trace that adopts the tensors it meets."""
 
     title = "a compiled function"
@@ -73,7 +73,7 @@ class Capture(Hooking, Placing, Trace):
         self.first: dict[int, object] = {}  # what inputs held, by the identity of the handle
         self.starts: dict[int, object] = {}  # and their edges
         self.hooked: dict[tuple[int, str], dict] = {}  # (handle, kind) -> hooks of inputs
-        self.came, self.ears = {}, []
+        self.given_hooks, self.input_hooks = {}, []
         self.handles: WeakSet[RemovableHandle] = WeakSet()
         self.views: dict[int, Reviewed] = {}  # by the identity of the handle
         self.sets: dict[int, tuple] = {}  # inputs that took other memory: (input, what it had)
@@ -284,7 +284,7 @@ class Capture(Hooking, Placing, Trace):
         events.WROTE_UNCOUNTED: Placing.wrote_uncounted,
         events.READ: was_read, events.MADE: made, events.UNPACKED: Placing.unpacked,
         events.SEEDS: seeded, events.RESTORES: restored,
-        events.HOOKED: Hooking.hook_registered, events.HOOK_HANDLE: Hooking.keep_handle,
+        events.HOOKED: HookTracking.hook_registered, events.HOOK_HANDLE: HookTracking.keep_handle,
         events.CALLED_FUNCTION: called_function, events.MET_WRAPPER: met_wrapper,
     }
 
@@ -380,7 +380,7 @@ class Capture(Hooking, Placing, Trace):
             box = None
         self.adopted.append(
             Adopted(t, data, edge, link, cell, box, t._edge, t._data, retains(t), hooks))
-        self.listen(t, came)
+        self.take_hooks(t, came)
 
     def __enter__(self):
         # hooks of saved tensors are for the run time
@@ -472,7 +472,7 @@ def capture(
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
     level.literal = literal
-    level.listens = hooks is not None
+    level.traces_input_hooks = hooks is not None
     level.speak(standard("aot", level.keeps_composites) if literal else TABLE)
     if watch:
         from ..cut.eager_peak import Diary
@@ -495,7 +495,7 @@ def capture(
             holding.refuse_attributes(out, held, level)
             own = unseen(level, tree_flatten(out)[0])
             if ordinary:
-                level.overheard()
+                level.refuse_hooks_of_inputs()
             handles = [*inputs.handles, *[a.handle for a in level.adopted]]
             boxes = [*inputs.boxes, *[(a.box, a.start, a.first) for a in level.adopted]]
             joint = Ending(level, recorder, handles, boxes, out, held).program()

@@ -26,7 +26,7 @@ from . import shared_inputs as sharing
 from .build import Backend, Request
 from .capture import Postponed
 from .fast_guards import Short, in_line, short
-from .hooks import Overheard
+from .hooks import InputHooksCalled
 from .joint import Sizes
 from .keys import aliases, key_of
 from .run import Program
@@ -47,7 +47,7 @@ class Compiled:
     strided = False  # are inputs that share memory places of it in the graphs, or views?
     kinds: tuple = int, float  # of numbers that may be symbols
     again: Callable | None = None  # compiles another function in the same way
-    heard: list | None = None  # hooks of inputs, while a function is captured that calls them
+    input_hooks: list | None = None  # hooks of inputs, while a function is captured that calls them
     filled = False  # was it said that it fills a cache?
     checks = False  # are the first calls of every program compared with the function?
 
@@ -193,7 +193,7 @@ class Compiled:
                     "a compiled function would have to be compiled again "
                     f"({errors.user_line(2)}), and the stance is fail_on_recompile", why,
                     cure="call it with inputs of the shapes and dtypes that it was compiled for"))
-            program = self._heeding(
+            program = self._with_hooks_of_inputs(
                 lambda: self._new_program(key, flat, spec, tensors, args, kwargs))
             if program.joint.decisions is not None or (
                     (key, 0) in self.programs and self.backend.undecided is not None):
@@ -337,22 +337,22 @@ class Compiled:
         known = program.shared.get(pattern)
         if known is None or not known.fits(tensors):
             roots, shared = sharing.describe(inputs, owners, found, self.strided)
-            known = program.shared[pattern] = self._heeding(
+            known = program.shared[pattern] = self._with_hooks_of_inputs(
                 lambda: self.build(flat, spec, roots, shared))
         return known
 
-    def _heeding(self, make: Callable[[], Program]) -> Program:
+    def _with_hooks_of_inputs(self, make: Callable[[], Program]) -> Program:
         """Capture; once more if sweeps of the function call hooks that its inputs have."""
         try:
             with intact():
                 return make()
-        except Overheard as met:
-            self.heard = met.hooks
+        except InputHooksCalled as met:
+            self.input_hooks = met.hooks
         try:
             with intact():
                 return make()
         finally:
-            self.heard = None
+            self.input_hooks = None
 
     def _family(self, key: tuple, flat: list) -> Family:
         """What is known of calls that differ in their sizes alone."""
@@ -483,7 +483,7 @@ class Compiled:
                 dynamic_dims=None) -> Request:
         """What is to be captured for a call."""
         return Request(flat, spec, roots, shared, sizes, dynamic_dims, self.numbers(flat),
-                       self.heard)
+                       self.input_hooks)
 
     def build(self, *given, **options) -> Program:
         """Capture and compile for one signature; arguments are those of `request`."""

@@ -115,7 +115,7 @@ class AotFunction(Compiled):
         if config.selective_decompose:
             table = Selected(table)
         joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True,
-                        sizes=sizes, hooks=self.heard)
+                        sizes=sizes, hooks=self.input_hooks)
         if joint.unique is None or sizes is not None:
             return joint
         # tensors that were given twice are one input if they are written, two otherwise
@@ -124,7 +124,7 @@ class AotFunction(Compiled):
         if twice.isdisjoint([*[w.input for w in joint.mutated],
                              *[e.input for e in joint.of(ChangeMetadata)]]):
             joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True,
-                            distinct=True, hooks=self.heard)
+                            distinct=True, hooks=self.input_hooks)
         return joint
 
     def _parts(self, layout: Layout, number: Callable[[], int]) -> Backend:

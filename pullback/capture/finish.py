@@ -216,9 +216,9 @@ class Ending:
             self.effects += RetainGradient.of(level, self.handles)
         inputs = {id(a.handle) for a in level.adopted}
         joint.input_guards = [g for g in level.gradients.values() if g.concerns(inputs)]
-        heard = level.heard(results.by_handle)
-        if heard is not None:
-            joint.input_guards.append(heard)
+        hooks = level.hooks_guard(results.by_handle)
+        if hooks is not None:
+            joint.input_guards.append(hooks)
         beginning = [i for i, t in enumerate(self.handles)
                      if level.first.get(id(t)) in level.beginning]
         if beginning:
@@ -226,7 +226,7 @@ class Ending:
         joint.input_guards += level.reads
         joint.guards, joint.numbers = level.guards, level.numbers
         joint.blurred, joint.writes = level.blurred, level.writes
-        level.deafen()
+        level.leave_input_hooks()
         if not level.literal:
             check_handles(level)
 

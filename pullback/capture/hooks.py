@@ -23,7 +23,7 @@ from ..core.tape import Accumulate, Port
 from ..python_state.side_effects import Effects
 
 
-class Heard(Table):
+class InputHooks(Table):
     """Hooks of the stand-in of an input: its own, behind those in other tables."""
 
     __slots__ = ("others",)
@@ -40,7 +40,7 @@ class Heard(Table):
         return bool(self.values())
 
 
-class Overheard(Effects):
+class InputHooksCalled(Effects):
     """Inputs have hooks that the function's own sweeps call: capture it once more, with these."""
 
     def __init__(self, hooks: list):
@@ -66,8 +66,8 @@ def _numbers(tables: dict[str, Table]) -> tuple:
     return tuple([(kind, *table) for kind, table in tables.items()])
 
 
-class Listeners:
-    """The hooks of inputs that sweeps of a captured function call: are they the same?"""
+class SameInputHooks:
+    """The guard that inputs have the hooks that sweeps of the captured function call."""
 
     def __init__(self, hooks: list[tuple[int, tuple]], leaves: bool):
         self.hooks = hooks  # (input, numbers)
@@ -80,17 +80,17 @@ class Listeners:
         return all(_numbers(tables_of(inputs[i])) == numbers for i, numbers in self.hooks)
 
 
-class Hooking:
+class HookTracking:
     """The part of a capture that looks after hooks."""
 
     mine: Any
     grafts: Any
     joined: bool
     sweeps = False  # has the function run a sweep of its own?
-    beyond = False  # has one of them come to an input that is no leaf?
-    listens = False  # do stand-ins have the hooks of what they stand for?
-    ears: list[Heard]  # what sweeps of the function call, of inputs
-    came: dict[int, dict[str, Table]]  # the hooks of inputs that require grad, by the identity
+    reaches_outside = False  # has one of them come to an input that is no leaf?
+    traces_input_hooks = False  # do stand-ins have the hooks of what they stand for?
+    input_hooks: list[InputHooks]  # what sweeps of the function call, of inputs
+    given_hooks: dict[int, dict[str, Table]]  # of inputs that require grad, by the identity
     starts: dict[int, object]  # the edges that inputs came with, by the identity of the handle
     adopted: list
     hooked: dict[tuple[int, str], Table]
@@ -116,10 +116,10 @@ class Hooking:
         table = self.hooked.get((id(t), kind))
         if table is None:
             table = self.hooked[id(t), kind] = Table()
-            self._heard(t, kind).others.append(table)
+            self._hooks_at(t, kind).others.append(table)
         return table
 
-    def _heard(self, t: Tensor, kind: str) -> Heard:
+    def _hooks_at(self, t: Tensor, kind: str) -> InputHooks:
         """The hooks of a stand-in, as the sweeps of the function find them."""
         if kind == "accumulated":
             meta = meta_of(t)
@@ -132,52 +132,53 @@ class Hooking:
         tables[key] = found = self._behind(tables.get(key))
         return found
 
-    def _behind(self, table: Table | None) -> Heard:
-        if isinstance(table, Heard):
+    def _behind(self, table: Table | None) -> InputHooks:
+        if isinstance(table, InputHooks):
             return table
-        heard = Heard()
-        heard.others += [table] if table else []
-        self.ears.append(heard)
-        return heard
+        hooks = InputHooks()
+        hooks.others += [table] if table else []
+        self.input_hooks.append(hooks)
+        return hooks
 
-    def listen(self, t: Tensor, came: dict[str, Table]) -> None:
+    def take_hooks(self, t: Tensor, came: dict[str, Table]) -> None:
         """An input has come, with hooks."""
         if t._edge is not None:
-            self.came[id(t)] = came
-        if not self.listens or t._edge is None:
+            self.given_hooks[id(t)] = came
+        if not self.traces_input_hooks or t._edge is None:
             if t._meta is not None:
                 t._meta.post_hooks = None  # until it is known what they do
             return
         for kind, table in came.items():
             if kind != "accumulated" or t._meta is None or t._meta.post_hooks is not table:
-                self._heard(t, kind).others.append(table)
+                self._hooks_at(t, kind).others.append(table)
 
     def collected(self, gradients: tuple, given: tuple) -> None:
         """A gradient has come to an input with a history outside of the function."""
-        self.beyond = self.beyond or not self.joined
+        self.reaches_outside = self.reaches_outside or not self.joined
 
-    def overheard(self) -> None:
+    def refuse_hooks_of_inputs(self) -> None:
         """Refuse a capture whose sweeps should have gone on behind inputs, or should have called
         the hooks of these."""
-        if self.beyond:
+        if self.reaches_outside:
             raise Effects("its backward goes on through the history of an argument, outside of it")
-        hooks = [hook for tables in self.came.values() for table in tables.values()
+        hooks = [hook for tables in self.given_hooks.values() for table in tables.values()
                  for hook in table.values()]
-        if self.sweeps and hooks and not self.listens:
-            raise Overheard(hooks)
+        if self.sweeps and hooks and not self.traces_input_hooks:
+            raise InputHooksCalled(hooks)
 
-    def heard(self, numbers: dict[int, int]) -> Listeners | None:
+    def hooks_guard(self, numbers: dict[int, int]) -> SameInputHooks | None:
         """The hooks that the program is for; None if it calls none. `numbers` are the inputs'."""
         if not self.sweeps:
             return None
-        found = [(numbers[t], _numbers(tables)) for t, tables in self.came.items() if t in numbers]
-        leaves = all(isinstance(self.starts.get(t), Accumulate) for t in self.came)
-        return Listeners(found, leaves)
+        found = [(numbers[t], _numbers(tables))
+                 for t, tables in self.given_hooks.items() if t in numbers]
+        leaves = all(isinstance(self.starts.get(t), Accumulate) for t in self.given_hooks)
+        return SameInputHooks(found, leaves)
 
-    def deafen(self) -> None:
+    def leave_input_hooks(self) -> None:
         """The function is over: whoever differentiates it calls the hooks of its inputs."""
-        for heard in self.ears:
-            heard.others = []
+        for hooks in self.input_hooks:
+            hooks.others = []
 
     def _inner(self, value) -> bool:
         return isinstance(value, Tensor) and self.mine(value) and not any(
@@ -193,7 +194,7 @@ def _reached(hook) -> list:
     return [*held, *(getattr(hook, "__defaults__", None) or ()), getattr(hook, "__self__", None)]
 
 
-def check_handles(level: Hooking) -> None:
+def check_handles(level: HookTracking) -> None:
     """Refuse to trace a hook that code outside of the function can remove."""
     tables = list(level.hooked.values())
     for handle in level.handles:

@@ -70,7 +70,7 @@ class StandIns:
         if value._meta is not None:
             meta_of(t).grad = value._meta.grad
         level.note_gradient(t, i)
-        level.listen(t, tables_of(value))
+        level.take_hooks(t, tables_of(value))
         self.handles.append(t)
         self.boxes.append((box, t._edge, t._data))
 
