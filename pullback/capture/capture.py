@@ -41,7 +41,7 @@ from .forward_again import note_whole
 from .hooks import HookTracking, tables_of
 from .inputs import StandIns
 from .joint import Adopted, Joint, Read, Reviewed, Sizes, input_edge
-from .memory import Placing
+from .memory import MemoryTracking
 from .results import retains
 from .shared_inputs import Member
 from .subclasses import Wrapped
@@ -51,7 +51,7 @@ class Postponed(Exception):
     """Raised in a capture by what must run once as it is before it can be captured."""
 
 
-class Capture(HookTracking, Placing, Trace):
+class Capture(HookTracking, MemoryTracking, Trace):
     """A trace that adopts the tensors it meets."""
 
     title = "a compiled function"
@@ -279,10 +279,10 @@ class Capture(HookTracking, Placing, Trace):
 
     on = {
         **Trace.on, events.RESHAPED: reshaped, events.TOOK_MEMORY: took_memory,
-        events.TOOK_DATA: Placing.took_data, events.FOLLOWS: follows,
+        events.TOOK_DATA: MemoryTracking.took_data, events.FOLLOWS: follows,
         events.WROTE_UNRECORDED: wrote_unrecorded,
-        events.WROTE_UNCOUNTED: Placing.wrote_uncounted,
-        events.READ: was_read, events.MADE: made, events.UNPACKED: Placing.unpacked,
+        events.WROTE_UNCOUNTED: MemoryTracking.wrote_uncounted,
+        events.READ: was_read, events.MADE: made, events.UNPACKED: MemoryTracking.unpacked,
         events.SEEDS: seeded, events.RESTORES: restored,
         events.HOOKED: HookTracking.hook_registered, events.HOOK_HANDLE: HookTracking.keep_handle,
         events.CALLED_FUNCTION: called_function, events.MET_WRAPPER: met_wrapper,

@@ -33,7 +33,7 @@ def fills(data) -> bool:
     return True
 
 
-class Placing:
+class MemoryTracking:
     """The part of a capture that looks after memory."""
 
     literal: bool  # does the graph follow PyTorch's convention?
