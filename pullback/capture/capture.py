@@ -30,8 +30,8 @@ from ..graph.traits import cost_of
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
 from ..memory.views import found_anew, link_detached, refresh
-from ..python_state.module_tensors import Holding
-from ..python_state.own_arrays import unseen
+from ..python_state.module_tensors import Snapshot
+from ..python_state.own_arrays import own_tensors
 from ..pytree import tree_flatten, tree_unflatten
 from .custom_functions import Grafts
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
@@ -480,30 +480,30 @@ def capture(
         level.diary = Diary()
     by_data = _symbolic(recorder, sizes)
     inputs = StandIns(level, flat, distinct)
-    holding = Holding(*((function, *flat, *(hooks or ())) if ordinary else ()),
-                      tensors_only=not ordinary or literal and not decides)
-    with turn(), intact(level.give_back, holding.before.put_back), holding, level, by_data:
+    snapshot = Snapshot(*((function, *flat, *(hooks or ())) if ordinary else ()),
+                        tensors_only=not ordinary or literal and not decides)
+    with turn(), intact(level.give_back, snapshot.before.put_back), snapshot, level, by_data:
         level.shared = shared or {}
         inputs.begin(sizes, roots)
         given = inputs.arguments(sizes)
         args, kwargs = tree_unflatten(given, spec)
-        holding.refuse_arguments(flat)
-        with holding.watched():
+        snapshot.refuse_arguments(flat)
+        with snapshot.watched():
             out = function(*args, **kwargs)
-            out = holding.taken(out, given, tree_flatten((args, kwargs))[0])
-            held = holding.before.results()
-            holding.refuse_attributes(out, held, level)
-            own = unseen(level, tree_flatten(out)[0])
+            out = snapshot.taken(out, given, tree_flatten((args, kwargs))[0])
+            held = snapshot.before.results()
+            snapshot.refuse_attributes(out, held, level)
+            own = own_tensors(level, tree_flatten(out)[0])
             if ordinary:
                 level.refuse_hooks_of_inputs()
             handles = [*inputs.handles, *[a.handle for a in level.adopted]]
             boxes = [*inputs.boxes, *[(a.box, a.start, a.first) for a in level.adopted]]
             joint = Ending(level, recorder, handles, boxes, out, held).program()
-        holding.before.refuse(len(held))  # what its backward has done
+        snapshot.before.refuse(len(held))  # what its backward has done
     joint.module.diary = level.diary and level.diary.closed()
     joint.unique, joint.members, joint.roots = inputs.merged(), inputs.members(), list(roots)
     joint.adopted = [own.get(id(t), t) for t in joint.adopted]
-    holding.looked_up(joint)
+    snapshot.looked_up(joint)
     return joint
 
 

@@ -25,7 +25,7 @@ from ..core.handle import Tensor, make
 from ..core.hooks import Table
 from ..core.state import count, intact
 from ..core.tape import Port
-from ..python_state.module_tensors import Holding
+from ..python_state.module_tensors import Snapshot
 from ..python_state.reachable import PLAIN
 from ..python_state.side_effects import Before
 from ..pytree import tree_flatten
@@ -141,15 +141,15 @@ class Case:
         self.compiled, self.program, self.tensors = compiled, program, tensors
         self.inputs = program.joint.inputs(tensors)
         hooks = [hook for t in self.inputs for hook in _hooks_of(t)]
-        holding = Holding(compiled.function, *flat, *hooks)
-        held = [t for table, _ in holding.tables for t in table.values() if isinstance(t, Tensor)]
+        snapshot = Snapshot(compiled.function, *flat, *hooks)
+        held = [t for table, _ in snapshot.tables for t in table.values() if isinstance(t, Tensor)]
         numbers = {id(array) for array, _ in program.joint.numbers}  # of optimizers: no tensors
         self.given = list({id(t): t for t in (*tensors, *self.inputs)
                            if id(t._data) not in numbers}.values())
         generators = [default_generator, *[v for v in flat if isinstance(v, Generator)],
                       *[e.generator for e in program.joint.of(SetGenerator)]]
-        self.memory = Memory([*self.given, *held, *[t for _, t in holding.named]],
-                             holding.before, list(dict.fromkeys(generators)))
+        self.memory = Memory([*self.given, *held, *[t for _, t in snapshot.named]],
+                             snapshot.before, list(dict.fromkeys(generators)))
         self.arrays = [t._data.copy() for t in self.inputs]
         # what comes to a view may come to its base at once
         roots = [t._link.base if t._link is not None and not t._link.apart

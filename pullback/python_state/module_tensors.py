@@ -57,7 +57,7 @@ class Parts:
         return (self.generation, *[s["training"] for s in self.states])
 
 
-class Holding:
+class Snapshot:
     """What modules and variables held before a capture; leaving it puts everything back."""
 
     def __init__(self, *starts: Any, tensors_only: bool = False):
@@ -69,7 +69,7 @@ class Holding:
             *[vars(m)[n] for n in _TABLES], vars(m))]
         self.before = Before(reach, [t for t, _ in self.tables], tensors_only)
 
-    def __enter__(self) -> Holding:
+    def __enter__(self) -> Snapshot:
         return self
 
     def __exit__(self, kind: type | None, error: Any, trace: Any) -> None:

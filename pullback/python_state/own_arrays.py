@@ -28,7 +28,7 @@ class Copied:
         return make(self.array.copy(order="K"))
 
 
-def unseen(level, leaves: list) -> dict[int, Copied]:
+def own_tensors(level, leaves: list) -> dict[int, Copied]:
     """The adopted tensors that are the function's own, by identity."""
     arrays = level.recorder.arrays
     known = {id(a): a for a in arrays.values() if type(a) is np.ndarray}
