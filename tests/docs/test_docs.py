@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = [*[ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")],
+         *sorted((ROOT / "docs").glob("**/*.md"))]
 FENCE = re.compile(r"^```([\w-]*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -72,3 +73,25 @@ def test_links_between_pages_lead_somewhere():
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
             if not target.startswith(("http://", "https://", "mailto:")):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def named_files(text: str):
+    """`(package, file)` of each file named in backquotes, where headings name a package or none."""
+    package = ""
+    text = FENCE.sub("", text)
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = re.match(r"#+ `([\w/]+)/`", line)
+            package = heading[1] if heading else ""
+        for name in re.findall(r"`([\w/]+\.(?:py|pyi|c|h))`", line):
+            yield package, name
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.exists()], ids=lambda p: p.name)
+def test_files_that_are_named_exist(page):
+    """A path begins in the repository or the package, or in the package that a section is about."""
+    for package, name in named_files(page.read_text(encoding="utf-8")):
+        if "/" not in name and not package:
+            continue  # of the user's, as in `python train.py`, or of the page's own example
+        places = [ROOT / name, ROOT / "pullback" / name, ROOT / "pullback" / package / name]
+        assert any(p.exists() for p in places), f"{page.name} names {name}, which is not there"
