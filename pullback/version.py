@@ -1,6 +1,6 @@
 """The PyTorch release whose behaviour this package follows, under PyTorch's names for it.
 
-`pullback.__version__` is this package's own; while it stands in for `torch` (`as_torch.py`)
+`pullback.__version__` is this package's own; while it stands in for `torch` (`torch/install.py`)
 programs that ask for a minimum version see this one.
 """
 

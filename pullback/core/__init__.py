@@ -1,6 +1,5 @@
-"""The small heart: schema, operator table, formulas, projection, levels and bind, surface, fast
-path.
+"""The small heart: what a call of an operator is, from the handle to the tape and to mutation.
 
-Read in this order: `dtype`, `schema`, `op`, `formula`, `handle`, `stack`, `tape`, `surface`,
-`fast`.
+Read in this order: `handle`, `schema`, `op`, `formula`, `project`, `stack`, `tape`, `surface`.
+What kernels run on is in `array/`, views are in `memory/`, calls that are written out in `eager/`.
 """

@@ -2,7 +2,7 @@
 
 `dim` may be None or empty (all dims), negative, or name the single "dim" of a 0-d tensor.  Overloads
 without `dim` come beside those with it because graphs name them apart.  Formulas are in
-`formulas/reduce.py`.  Read next: `extremes.py`, `truth.py`, `shape.py`.
+`formulas/reduce.py`.  Read next: `extremes.py`, `logical_reductions.py`, `shape.py`.
 """
 
 from __future__ import annotations
