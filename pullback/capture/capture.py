@@ -91,7 +91,7 @@ class Capture(HookTracking, MemoryTracking, Trace):
         self.beginning: set = set()
         self.enlarged: set[int] = set()  # tensors that were given more memory by resize_
         self.silent: dict = {}  # writes that no version counts, by the cell that has it
-        self.blurred = None  # the user's place where values were replaced and a history was not
+        self.unrecorded_write = None  # where the user replaced values and not their history
         self.literal = False  # does the graph follow PyTorch's convention (`convention.py`)?
         self._cuts: dict = {}
         self.diary = None  # of the memory that eager execution takes (`cut/eager_peak.py`)
@@ -168,7 +168,7 @@ class Capture(HookTracking, MemoryTracking, Trace):
     def wrote_unrecorded(self, t: Tensor) -> None:
         """Values of a tensor were replaced and its history was not."""
         if t._edge is not None and not self.joined:
-            self.blurred = self.blurred or tape.place()
+            self.unrecorded_write = self.unrecorded_write or tape.place()
 
     def cut(self, t: Tensor) -> Tensor:
         """The same value without history, marked in the graph: it may be differentiated again."""

@@ -225,7 +225,7 @@ class Ending:
             joint.input_guards.append(Begins(beginning))
         joint.input_guards += level.reads
         joint.guards, joint.numbers = level.guards, level.numbers
-        joint.blurred, joint.writes = level.blurred, level.writes
+        joint.unrecorded_write, joint.writes = level.unrecorded_write, level.writes
         level.leave_input_hooks()
         if not level.literal:
             check_handles(level)

@@ -201,7 +201,7 @@ class Joint:
     # its history, and the forward as eager code runs it (`forward_again.py`)
     grafted: GraphModule | None = None
     grafts_refused: tuple | None = None
-    blurred: tuple | None = None
+    unrecorded_write: tuple | None = None
     again: Graph | None = None
     shapes: list = field(default_factory=list)  # of the user's flat outputs, with symbolic sizes
     # for PyTorch's convention (`convention.py`)

@@ -494,11 +494,11 @@ class Program:
                 "aot_autograd does not support input mutations with requires_grad in backward for "
                 f"create_graph=True ({errors.describe_place(node.where)})",
                 cure="let the custom backward write into a clone()"))
-        if joint.blurred is not None:
+        if joint.unrecorded_write is not None:
             raise errors.NotDifferentiable(errors.text(
                 "gradients of gradients do not go through a compiled function that writes a "
                 "tensor behind the tape's back: under no_grad(), or through detach() or .data "
-                f"({errors.describe_place(joint.blurred)})",
+                f"({errors.describe_place(joint.unrecorded_write)})",
                 cure="write it outside of the compiled function, or do not compile it"))
         if joint.grafts_refused is not None:
             raise errors.NotDifferentiable(errors.text(

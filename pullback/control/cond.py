@@ -133,7 +133,7 @@ def _tracked(t: Tensor) -> bool:
 def _says_all(body: Body) -> bool:
     """Does the graph of a branch have the derivatives of the branch, in both modes?"""
     module = body.module
-    return not (module.meta["blurred"] or any(n.meta.get("cut") for n in module.graph.nodes))
+    return not (module.meta["not_followed"] or any(n.meta.get("cut") for n in module.graph.nodes))
 
 
 def _chosen(pred: Tensor, true_fn: Callable, false_fn: Callable, operands: Sequence) -> Any:

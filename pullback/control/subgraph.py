@@ -134,7 +134,7 @@ class _Inner(Trace):
         nodes = tuple(map_tensors(self.node, args))
         outside = set(recorder.operands.values()).difference(nodes)
         if not outside.isdisjoint(n for part in parts for n in part.all_input_nodes):
-            recorder.blur(f"{cls.__name__} reads a tensor from outside")
+            recorder.note_not_followed(f"{cls.__name__} reads a tensor from outside")
             return out, ctx
         node = graph.call_function(cls.apply, nodes)
         node.meta["val"] = map_tensors(stand_in, out)
@@ -155,12 +155,12 @@ class _Inner(Trace):
 
     def rebound_to(self, handle, new):
         if self.recorder.unrecorded:
-            self.recorder.blur("a tensor with a history is written without recording",
+            self.recorder.note_not_followed("a tensor with a history is written without recording",
                                handle._data.node)
         return super().rebound_to(handle, new)
 
     def hooked(self, at, kind, hook):
-        self.recorder.blur("a hook is registered")
+        self.recorder.note_not_followed("a hook is registered")
 
     on = {**Trace.on, CALLS_FUNCTION: function_call, HOOKED: hooked}
 
@@ -196,7 +196,8 @@ class _Recorder(Recorder):
         self.level: Any = None
         self.calls = False  # are there custom functions in the graph?
         self.records = False  # are histories recorded where the function is called?
-        self.blurs: list[tuple] = []  # what gradients cannot follow: a node or None, why, where
+        # what gradients cannot follow: a node or None, why, where
+        self.not_followed: list[tuple] = []
 
     def constant(self, t: Tensor) -> Node:
         refuse_wrapper(t, "a branch or loop body")
@@ -210,13 +211,13 @@ class _Recorder(Recorder):
             node.meta["val"] = stand_in(t)
         return node
 
-    def blur(self, why: str, node: Node | None = None) -> None:
+    def note_not_followed(self, why: str, node: Node | None = None) -> None:
         """Note what gradients cannot follow, if there are any that come through a node."""
-        self.blurs.append((node, why, tape.place()))
+        self.not_followed.append((node, why, tape.place()))
 
     def call(self, ov, flat, out):
         if ov.is_random:  # another run draws other numbers
-            self.blur(f"{ov.op.base_name} draws random numbers")
+            self.note_not_followed(f"{ov.op.base_name} draws random numbers")
         return super().call(ov, flat, out)
 
     @property
@@ -284,8 +285,8 @@ def capture(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]],
         if recorder.calls:  # what they did is not wanted beside them
             eliminate_dead_code(graph)
         module = GraphModule(recorder.constants, graph, "<lambda>")
-        module.meta["blurred"] = next(
-            (why for node, *why in recorder.blurs if node is None or node in live), None)
+        module.meta["not_followed"] = next(
+            (why for node, *why in recorder.not_followed if node is None or node in live), None)
         module.meta["plain"] = not recorder.calls and (
             like is None or not (like.decompositions or like.keeps_composites))
         bodies.append(Body(module, spec, leaves))
@@ -383,8 +384,8 @@ def quiet(function: Callable) -> Callable:
     """A captured function to differentiate: what it does by calls for nobody has been done."""
     if not isinstance(function, GraphModule):
         return function
-    if function.meta.get("blurred"):
-        why, at = function.meta["blurred"]
+    if function.meta.get("not_followed"):
+        why, at = function.meta["not_followed"]
         raise _not_a_graph(errors.text(
             f"{why} ({errors.describe_place(at)}) in a captured branch or loop body: its graph has "
             "no gradient for that", cure="write to a clone(); give a function all that it reads"))
