@@ -27,13 +27,13 @@ from ..graph.traits import viewed
 from .absent_tangents import without
 from .convention import coerced, handle, strides_of
 from .custom_functions import with_histories
+from .effect_tokens import is_late, without_forward_effects
 from .effects.metadata import ChangeMetadata
 from .joint import Joint, Sizes
 from .keys import key_of
 from .offload import offloading
 from .run import Program
 from .saved_tensor_hooks import graph_hooks, with_hooks
-from .tokens import is_late, without_forward_effects
 
 
 def simplify(module: GraphModule) -> GraphModule:
@@ -183,7 +183,8 @@ class Parts:
                 "backward": lambda: backend.backward(self.halves()[1], "backward"),
                 "backward without": self._backward_without,
                 "eager": self._eager,
-                "again": lambda: self._by_operators(GraphModule(self.module, joint.again)),
+                "eager_forward": lambda: self._by_operators(
+                    GraphModule(self.module, joint.eager_forward)),
             }
             if backend.fuse and is_loss(self.module, self.count):
                 makers["fused"] = self._fused

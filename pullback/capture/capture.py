@@ -35,9 +35,9 @@ from ..python_state.own_arrays import own_tensors
 from ..pytree import tree_flatten, tree_unflatten
 from .custom_functions import Grafts
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
+from .eager_forward import note_whole
 from .effects.gradients import Gradient
 from .finish import Ending
-from .forward_again import note_whole
 from .hooks import HookTracking, tables_of
 from .inputs import StandIns
 from .joint import Adopted, Joint, Read, Reviewed, Sizes, input_edge
@@ -80,7 +80,7 @@ class Capture(HookTracking, MemoryTracking, Trace):
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
         self.functions: list[type] = []  # custom functions that were recorded
         self.grafts = Grafts(self)  # calls with a backward of their own
-        self.wholes: dict = {}  # what became of decompositions (`forward_again.py`)
+        self.wholes: dict = {}  # what became of decompositions (`eager_forward.py`)
         self.joined = False  # are operators without a tape those of a history (a backward)?
         self.late = False  # is what is recorded the backward of the function?
         self.moved: set[int] = set()  # handles whose `.data` was replaced

@@ -46,7 +46,7 @@ class Compiled:
 
     strided = False  # are inputs that share memory places of it in the graphs, or views?
     kinds: tuple = int, float  # of numbers that may be symbols
-    again: Callable | None = None  # compiles another function in the same way
+    recompile: Callable | None = None  # compiles another function in the same way
     input_hooks: list | None = None  # hooks of inputs, while a function is captured that calls them
     filled = False  # was it said that it fills a cache?
     checks = False  # are the first calls of every program compared with the function?
@@ -84,11 +84,11 @@ class Compiled:
 
     def __reduce__(self) -> tuple:
         """The function, to be compiled where the pickle is read."""
-        if self.again is None:
+        if self.recompile is None:
             raise TypeError(errors.text(
                 f"cannot pickle a function with compilers of its own ({errors.user_line(1)})",
                 cure="pickle the function, and compile it again"))
-        return self.again, (self.function,)
+        return self.recompile, (self.function,)
 
     def like(self, function) -> Compiled:
         """Another one for another function, with the same compilers."""

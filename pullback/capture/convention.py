@@ -39,6 +39,7 @@ from ..graph.printer import Trees
 from ..graph.sizes import argument
 from ..memory.storage_calls import RESIZE, SET, MemoryCall
 from ..pytree import tree_flatten
+from .effect_tokens import Threaded, effectful
 from .effects.memory import TakeMemory
 from .effects.metadata import ChangeMetadata
 from .effects.results import Output, ReturnNumber, ReturnValue, ReturnView
@@ -46,7 +47,6 @@ from .effects.storages import GrowStorage, ShrinkStorage
 from .joint import Joint
 from .mutations import memory, rewritten
 from .subclasses import Inside
-from .tokens import Threaded, effectful
 
 _WRITE, _SIZE = InplaceOverload(overload("copy")), overload("sym_size.int")
 

@@ -41,12 +41,12 @@ from .descriptors import (
     PlainAOTOutput,
     TangentAOTInput,
 )
+from .effect_tokens import Threaded, effectful, unthreaded
 from .effects.results import Output, ReturnView
 from .export_trace import Exported, finish, trace
 from .export_trace import _facts as facts_of
 from .joint import Joint, Sizes
 from .retrace import traced_again
-from .tokens import Threaded, effectful, unthreaded
 
 __all__ = [
     "JointWithDescriptors", "aot_compile_joint_with_descriptors", "aot_export_joint_simple",

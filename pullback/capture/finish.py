@@ -25,6 +25,7 @@ from ..graph.make_fx import fake_of
 from ..memory.views import _recording, refresh
 from ..python_state.side_effects import flattened
 from .accumulation import Collected
+from .eager_forward import forward_of
 from .effects.attributes import SetAttributes
 from .effects.effect import Effect
 from .effects.generators import SetGenerator
@@ -39,7 +40,6 @@ from .effects.results import ReturnValue, ReturnView
 from .effects.storages import GrowStorage, MoveToMoreMemory, ShrinkStorage
 from .effects.views import EarlyDetachedView, EarlyView, SettleView
 from .effects.writes import CountWrites, Write, WriteInputs
-from .forward_again import forward_of
 from .hooks import check_handles
 from .joint import Begins, Identity, Joint
 from .results import Results, has_history, hooked, retains, root_of, used_up
@@ -301,7 +301,7 @@ class Ending:
             joint.grafts_refused, joint.ruled = level.grafts.refused, level.grafts.ruled
             taken = any(isinstance(e, TakeMemory) for e in joint.effects)
             if joint.grafted is None and not taken:  # there memory has another's history
-                joint.again = forward_of(joint.module, joint.forward_count, level.wholes)
+                joint.eager_forward = forward_of(joint.module, joint.forward_count, level.wholes)
 
 
 def _refuse(leaves: list) -> None:

@@ -198,11 +198,11 @@ class Joint:
     sized_wrappers: dict = field(default_factory=dict)  # nodes of the sizes of those in `wrapped`
     # for gradients of gradients (`custom_functions.py`): the graph with custom functions and hooks
     # in it, where a hook was registered that it cannot have, where a tensor was written without
-    # its history, and the forward as eager code runs it (`forward_again.py`)
+    # its history, and the forward as eager code runs it (`eager_forward.py`)
     grafted: GraphModule | None = None
     grafts_refused: tuple | None = None
     unrecorded_write: tuple | None = None
-    again: Graph | None = None
+    eager_forward: Graph | None = None
     shapes: list = field(default_factory=list)  # of the user's flat outputs, with symbolic sizes
     # for PyTorch's convention (`convention.py`)
     leaves: list = field(default_factory=list)  # the user's flat outputs: nodes and plain values

@@ -31,11 +31,11 @@ from ..cut.split import give_away
 from ..graph.traits import cost_of, owner
 from ..pytree import tree_unflatten
 from .decisions import contents
+from .eager_forward import pulled_back
 from .effects.effect import Call
 from .effects.histories import Record
 from .effects.order import in_order
 from .effects.results import Output, ReturnValue
-from .forward_again import pulled_back
 from .joint import Identity, Joint
 from .keys import key_of
 from .mutations import memory
@@ -517,9 +517,9 @@ class Program:
         tangents = [make(self._zeros(node, k)) if g is None else g
                     for g, k in zip(grads, joint.tangent_of)]
         with uncast(), same_random_numbers(node.random):
-            if joint.again is not None:
+            if joint.eager_forward is not None:
                 with enable_grad():  # a capture asks for gradients without recording them
-                    made = self.part("again")(*inputs, *tangents)
+                    made = self.part("eager_forward")(*inputs, *tangents)
                 return gathered(joint.wrapped, pulled_back(made, inputs, joint, grads))
             tangents = self._relaid(tangents)
             out = self.part_without("eager", grads)(*inputs, *tangents)[self.count:]

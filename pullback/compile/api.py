@@ -102,7 +102,7 @@ def compile(
         made = backend.compiled(model, undecided, dynamic)
     else:
         made = Compiled(model, pipeline(backend, fuse, undecided, memory), dynamic)
-    made.again = again
+    made.recompile = again
     made.checks = os.environ.get("PULLBACK_CHECK", "0") not in ("", "0") if check is None else check
     if hasattr(model, "_parameters"):  # a module
         from ..nn.compiled import OptimizedModule

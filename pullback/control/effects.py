@@ -2,7 +2,8 @@
 
 `with_effects(token, op, *args)` calls an operator and returns a new token before its results: who
 needs the token comes later.  Tokens carry nothing.  `print` is an operator with an effect of its
-own.  `table/effects.py` knows which operators have one, `capture/tokens.py` writes such graphs.
+own.  `table/effects.py` knows which operators have one, `capture/effect_tokens.py` writes such
+graphs.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class _Inner(Trace):
     def rebound_to(self, handle, new):
         if self.recorder.unrecorded:
             self.recorder.note_not_followed("a tensor with a history is written without recording",
-                               handle._data.node)
+                                            handle._data.node)
         return super().rebound_to(handle, new)
 
     def hooked(self, at, kind, hook):

@@ -45,7 +45,7 @@ class OptimizedModule(Module):
     def __reduce__(self) -> tuple:
         """The original, to be compiled anew as a copy or in the process that reads it."""
         own = {k: v for k, v in self.__dict__.items() if k not in ("_modules", "_compiled")}
-        return self._compiled.again, (self._orig_mod,), own
+        return self._compiled.recompile, (self._orig_mod,), own
 
     def __setstate__(self, own: dict) -> None:
         self.__dict__.update(own)

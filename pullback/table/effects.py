@@ -1,7 +1,8 @@
 """Which operators do more than compute: those with a registered effect.
 
 Graphs keep calls of them, in their order, and never make them twice.  Passes ask through
-`graph/traits.py`; graphs that follow PyTorch's convention say it by tokens (`capture/tokens.py`).
+`graph/traits.py`; graphs that follow PyTorch's convention say it by tokens
+(`capture/effect_tokens.py`).
 """
 
 from __future__ import annotations

@@ -216,7 +216,8 @@ MOVED = {
     "core.legacy": "tensor.legacy_types", "core.pytree": "pytree",
     "core.sending": "memory.sending", "core.size": "array.size",
     "func.functional_tensor": "torch.functional_tensor", "fx.normalize": "torch.normalize",
-    "fx.minifier": "torch.minifier", "capture.lookup": "torch.graph_lookup",
+    "fx.minifier": "torch.minifier", "capture.lookup": "torch.graph_lookup", "capture.tokens":
+    "capture.effect_tokens",
     "capture.metadata": "torch.forward_metadata", "library.higher": "torch.higher_order",
     "library.kinds": "torch.operator_kinds", "export.pt2": "torch.pt2",
     "export.pt2_writer": "torch.pt2_writer", "export.wishes": "export.shapes_collection",
