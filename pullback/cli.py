@@ -21,8 +21,8 @@ import sys
 from pathlib import Path
 
 from . import __version__, derivatives
+from .core.derivative import DEFAULT, split
 from .core.op import Op, OpOverload, aliases, families, overload_of, registry
-from .core.parts import DEFAULT, split
 
 Section = tuple[str, list[str]]  # a label and its lines
 

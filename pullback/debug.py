@@ -15,8 +15,8 @@ import numpy as np
 from . import errors
 from .autograd.anomaly_mode import Watcher, array_of, source_line, unwatch, watch
 from .core import stack, surface
+from .core.derivative import DEFAULT
 from .core.handle import Tensor
-from .core.parts import DEFAULT
 from .core.state import count, renewed, state
 from .core.tape import Port, place
 from .table import lists as foreach

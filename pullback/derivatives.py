@@ -8,7 +8,7 @@
       result: self_t * other_p + self_p * other_t
 
 The keys are inputs (gradient formulas) and outputs (forward formulas).  Formulas are Python
-expressions, as in the table itself; see CONTRIBUTING.md.  Read next: `core/parts.py`,
+expressions, as in the table itself; see CONTRIBUTING.md.  Read next: `core/derivative.py`,
 `table/checks.py`.
 """
 
@@ -19,9 +19,9 @@ import os
 from collections.abc import Iterable
 
 from . import errors
+from .core.derivative import DEFAULT, derivatives_of, mapping_of, sort, split
 from .core.expression import parse
 from .core.op import Op, OpOverload, aliases, families, overload_of, registry
-from .core.parts import DEFAULT, mapping_of, parts_of, sort, split
 from .core.schema import Schema
 from .table import checks, yaml
 
@@ -67,7 +67,7 @@ def _entry(overload: OpOverload) -> str:
         flags = op.diff_outputs
         items = [_quoted(flags)] if isinstance(flags, str) else [str(bool(f)) for f in flags]
         lines.append(f"  output_differentiability: [{', '.join(items)}]")
-    parts = parts_of(overload)
+    parts = derivatives_of(overload)
     how, derived = forward_mode(overload)
     if DEFAULT in parts and not parts[DEFAULT].push:
         parts[DEFAULT].push = derived
@@ -110,7 +110,7 @@ def forward_mode(overload: OpOverload) -> tuple[str, dict[str, str]]:
         return "", {}
     if op.multilinear:
         return f"product rule in {', '.join(op.multilinear)}", _product_rule(overload)
-    written = parts_of(overload).get(DEFAULT)
+    written = derivatives_of(overload).get(DEFAULT)
     if overload.pushforward is not None:
         return "written in the entry", dict(written.push) if written else {}
     single = {names[0]: "auto_element_wise"} if one and len(rule.inputs) == 1 else {}

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from .. import errors
 from ..table import checks
+from .derivative import DEFAULT, DEVICES, Derivative, derivatives_of, split
 from .expression import (  # lookup, fact_value: re-exported
     BUILTINS,
     SPACE,
@@ -30,7 +31,6 @@ from .expression import (  # lookup, fact_value: re-exported
     parse,
 )
 from .op import Op, families, rule_function
-from .parts import DEFAULT, DEVICES, Parts, parts_of, split
 
 __all__ = ["Push", "Rule", "fact_value", "lookup", "node_name", "push_of"]
 
@@ -80,7 +80,7 @@ class Rule:
         self.others, self._functions = others, functions
         self.arguments = {a.name: a for a in self.schema.args}
         self.outputs = list(overload.output_names)
-        self.parts = parts_of(overload, others)
+        self.parts = derivatives_of(overload, others)
         checks.check_parts(self)
         self.formulas = {key: self._formulas(parts) for key, parts in self.parts.items()}
         listed = set().union(*(parts.names() for parts in self.parts.values()))
@@ -110,7 +110,7 @@ class Rule:
         raise errors.FormulaError(errors.text(
             message, [f"entry: {self.schema}", formula and f"formula: {formula}"], cure))
 
-    def _formulas(self, parts: Parts) -> list[Formula]:
+    def _formulas(self, parts: Derivative) -> list[Formula]:
         tensors = {a.name for a in self.schema.args if a.is_tensor} | set(self.outputs)
         found = []
         for key, text in parts.grad.items():
@@ -349,7 +349,7 @@ class Push:
         self.run = only or (lambda args, tangents, outs: _by_device(made, args, rule)(
             args, tangents, outs))
 
-    def _make(self, parts: Parts):
+    def _make(self, parts: Derivative):
         checks.check_push(self, parts)
         text = next(iter(parts.push.values())).strip()
         if text == "auto_linear":
@@ -365,7 +365,7 @@ class Push:
         exec(compile(source, f"<pullback pushforward of {self.rule.op.full_name}>", "exec"), space)
         return space["push"]
 
-    def source(self, parts: Parts) -> str:
+    def source(self, parts: Derivative) -> str:
         """Python text of the pushforward."""
         lines = ["def push(args, tangents, outs):"]
         lines += [f"    {n} = outs[{i}]" for i, n in enumerate(self.outputs)]

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..array.dims import infer_size
 from ..core import tape
+from ..core.derivative import DEFAULT
 from ..core.expression import BUILTINS, helper
 from ..core.op import families, overload_of
-from ..core.parts import DEFAULT
 from .steps import array_function
 from .unroll import indented, unrolled
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 
 from .. import errors
+from ..core.derivative import AUTOMATIC, Derivative, derivatives_of, split
 from ..core.expression import (
     BUILT_IN,
     BUILTINS,
@@ -21,7 +22,6 @@ from ..core.expression import (
     root_call,
 )
 from ..core.op import families
-from ..core.parts import AUTOMATIC, Parts, parts_of, split
 
 
 def is_refusal(tree: ast.Expression) -> bool:
@@ -40,7 +40,8 @@ def is_inplace(schema) -> bool:
 def check_language(overload) -> None:
     """Formulas are of their language, names and attributes included: they may come from a file."""
     condition = overload.op.diff_outputs
-    texts = [t for p in parts_of(overload).values() for t in (*p.grad.values(), *p.push.values())]
+    texts = [t for p in derivatives_of(overload).values()
+             for t in (*p.grad.values(), *p.push.values())]
     if isinstance(condition, str):
         texts.append(condition)
         strange = names_in(parse(condition, overload.schema)) - BUILTINS - {*overload.schema.names}
@@ -80,7 +81,7 @@ def check_composite(rule) -> None:
                   "leave the entry out, or give the operator a kernel of its own")
 
 
-def check_inputs(rule, parts: Parts) -> None:
+def check_inputs(rule, parts: Derivative) -> None:
     """Gradients are of tensors, and each input is named once, in one role."""
     roles: dict[str, str] = {}
     given = [(n, "a gradient formula") for key in parts.grad for n in split(key)]
@@ -251,7 +252,7 @@ def unknown_name(rule, name: str, text: str) -> None:
 # forward formulas
 
 
-def check_push(push, parts: Parts) -> None:
+def check_push(push, parts: Derivative) -> None:
     """The forward formulas cover the differentiable outputs and use tangents."""
     rule, texts = push.rule, [t.strip() for t in parts.push.values()]
     covered = [n for key in parts.push for n in split(key)]
@@ -265,7 +266,7 @@ def check_push(push, parts: Parts) -> None:
         check_forward_names(push, parse(text, rule.schema), text)
 
 
-def check_automatic(push, parts: Parts, texts: list[str]) -> None:
+def check_automatic(push, parts: Derivative, texts: list[str]) -> None:
     rule, kind = push.rule, next(t for t in texts if t in AUTOMATIC)
     if len(push.varying) != 1:
         rule.fail(f"{kind} needs exactly one differentiable output; there are {len(push.varying)}",

@@ -17,8 +17,8 @@ import pytest
 
 import pullback as torch
 from pullback import derivatives, errors
+from pullback.core.derivative import DEFAULT
 from pullback.core.op import families, registry
-from pullback.core.parts import DEFAULT
 from pullback.core.schema import Schema
 from pullback.core.surface import InplaceOverload
 from pullback.ops.not_provided import absent

@@ -1,7 +1,7 @@
 """What an entry says about derivatives, sorted: gradients, pushforward, zeros, ignored inputs.
 
 Entries say it in attributes (`grad`, `push`, `constant`, `nondiff`); the classic layout, and
-`dispatch`, in one mapping whose keys are input or output names.  Both become `Parts`.
+`dispatch`, in one mapping whose keys are input or output names.  Both become `Derivative`.
 Read next: `formula.py`.
 """
 
@@ -23,7 +23,7 @@ AUTOMATIC = ("auto_linear", "auto_element_wise")
 
 
 @dataclass(slots=True)
-class Parts:
+class Derivative:
     """The derivative of an operator, for one dispatch key."""
 
     grad: dict[str, str] = field(default_factory=dict)  # input name(s) -> formula
@@ -41,18 +41,18 @@ def split(key: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in key.split(","))
 
 
-def parts_of(overload, others: dict[str, str] | None = None) -> dict[str, Parts]:
+def derivatives_of(overload, others: dict[str, str] | None = None) -> dict[str, Derivative]:
     """Dispatch key -> what the entry says for it; `others` go before its own formulas."""
     op = overload.op
     push = {} if op.push is None else op.push
     if not isinstance(push, dict):
         push = {overload.output_names[0]: push}
-    own = Parts(dict(op.grad), push, tuple(op.constant), tuple(op.nondiff))
+    own = Derivative(dict(op.grad), push, tuple(op.constant), tuple(op.nondiff))
     if others:
         given = {n for key in others for n in split(key)}
         own.grad = {k: v for k, v in own.grad.items() if not given & {*split(k)}} | others
         own.constant = tuple(n for n in own.constant if n not in given)
-    found = {DEFAULT: own} if own != Parts() or not op.dispatch else {}
+    found = {DEFAULT: own} if own != Derivative() or not op.dispatch else {}
     for key, mapping in op.dispatch.items():
         if key not in DISPATCH_KEYS:
             near = errors.close_matches(key, DISPATCH_KEYS, 3, 0.5)
@@ -63,9 +63,9 @@ def parts_of(overload, others: dict[str, str] | None = None) -> dict[str, Parts]
     return found
 
 
-def sort(overload, mapping: dict[str, str]) -> Parts:
-    """Parts from a mapping in the classic layout, whose keys are names of inputs or outputs."""
-    parts = Parts()
+def sort(overload, mapping: dict[str, str]) -> Derivative:
+    """The derivative that a mapping of the classic layout says: keys name inputs or outputs."""
+    parts = Derivative()
     arguments, outputs = overload.schema.names, overload.output_names
     for key, text in mapping.items():
         names = split(key)
@@ -93,7 +93,7 @@ def _is_zero(name: str, text: str) -> bool:
     return text in {form for x in (name, "grad") for form in (ZERO.format(x), f"{x}.zeros_like()")}
 
 
-def mapping_of(parts: Parts, order: list[str]) -> dict[str, str]:
+def mapping_of(parts: Derivative, order: list[str]) -> dict[str, str]:
     """The classic mapping of parts: gradients in the order of the arguments, then outputs."""
     inputs = dict(parts.grad)
     inputs |= {name: ZERO.format(name) for name in parts.constant}
