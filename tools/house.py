@@ -25,7 +25,7 @@ FILE_LINES = 800
 STATE_ATTRIBUTES = 12
 
 # Over the budget: what, and how much
-OVER: dict[str, int] = {"lines of core/": 5075}
+OVER: dict[str, int] = {"lines of core/": 5074}
 
 # Words and calls that a room must not contain, with the reason
 FORBIDDEN = [
