@@ -39,7 +39,7 @@ from .effects.order import in_order
 from .effects.results import ReturnValue, ReturnView
 from .effects.storages import GrowStorage, MoveToMoreMemory, ShrinkStorage
 from .effects.views import EarlyDetachedView, EarlyView, SettleView
-from .effects.writes import CountWrites, Write, WriteInputs
+from .effects.writes import CountWrites, RefuseWrites, Write, WriteInputs
 from .hooks import check_handles
 from .joint import Begins, Identity, Joint
 from .results import Results, has_history, hooked, retains, root_of, used_up
@@ -81,7 +81,7 @@ class Ending:
             recorded = {*self.joint.tangent_of, *swept}
             for w in self.writes:
                 w.recorded = w.tracked and w.output in recorded
-            self.effects.append(WriteInputs(self.writes))
+            self.effects += [RefuseWrites(self.writes), WriteInputs(self.writes)]
         self.joint.effects = in_order(self.effects)
         self._graph()
         return self.joint

@@ -963,3 +963,19 @@ def test_pieces_alone_are_results_of_the_compiled_function():
     assert [o.grad_fn.name() for o in out] == ["UnbindBackward0"] * 2 + ["ViewBackward0"]
     out[-1].mul_(2)
     assert x[0].tolist() == (values(2, 3)[0] * 2).tolist()
+
+
+def test_a_write_that_is_refused_changes_no_storage():
+    def f(a, b):
+        with pb.no_grad():
+            a.untyped_storage().resize_(32)
+            a.copy_(pb.ones(8))
+        b.add_(1)
+        return a.clone()
+
+    compiled = pb.compile(f, backend="numpy")
+    compiled(emptied(), (pb.zeros(3, requires_grad=True) * 1).view(3))
+    a, leaf = emptied(), pb.zeros(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a view of a leaf"):
+        compiled(a, leaf.view(3))
+    assert a.untyped_storage().nbytes() == 0 and not leaf.any()

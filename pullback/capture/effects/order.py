@@ -15,9 +15,10 @@ from .memory import TakeMemory
 from .metadata import ChangeMetadata
 from .storages import GrowStorage, MoveToMoreMemory, ShrinkStorage
 from .views import EarlyDetachedView, EarlyView, SettleView
-from .writes import CountWrites, WriteInputs
+from .writes import CountWrites, RefuseWrites, WriteInputs
 
 ORDER = {kind: number for number, kind in enumerate((
+    RefuseWrites,  # nothing has been changed yet
     MoveToMoreMemory,
     GrowStorage,
     SetGenerator,

@@ -56,19 +56,25 @@ def _move(t: Tensor, data, call: Call) -> None:
 
 
 @dataclass(slots=True)
+class RefuseWrites(Effect):
+    """What must not be written, views of leaves and memory that others share, before all else."""
+
+    writes: list[Write]
+
+    def prepare(self, call: Call) -> None:
+        for w in self.writes:
+            if w.recorded:
+                with set_grad_enabled(True):
+                    may_write(call.tensors[w.input], True, 0)
+
+
+@dataclass(slots=True)
 class WriteInputs(Effect):
     """The inputs that the function wrote: all of them at once, for they count as one write."""
 
     writes: list[Write]
 
     fuses = False
-
-    def prepare(self, call: Call) -> None:
-        """Refuse to write views of leaves, and those that others share."""
-        for w in self.writes:
-            if w.recorded:
-                with set_grad_enabled(True):
-                    may_write(call.tensors[w.input], True, 0)
 
     def replay(self, call: Call) -> None:
         uncounted = [t for w in self.writes if (t := w.put(call)) is not None]
