@@ -13,7 +13,7 @@ import pytest
 
 import pullback as torch
 from pullback import derivatives, func
-from pullback.core import expression, parts
+from pullback.core import derivative, expression
 from pullback.core.handle import make
 from pullback.core.op import Composite, Op, View, families, overload, registry
 from pullback.core.schema import Schema
@@ -119,7 +119,7 @@ def test_they_are_those_of_pytorch():
         ours, schema = overload(row["op"]), Schema(row["schema"])
         assert [str(a) for a in ours.schema.args] == [str(a) for a in schema.args]
         keys = {part.partition("(")[0].strip() for part in row["dispatch_keys"].split("|")} - {"-"}
-        assert ours.is_composite or set(parts.parts_of(ours)) == keys | {parts.DEFAULT}
+        assert ours.is_composite or set(derivative.derivatives_of(ours)) == keys | {derivative.DEFAULT}
 
 
 def test_the_default_formula():
@@ -133,7 +133,7 @@ def test_the_default_formula():
 def test_a_device_with_formulas_of_its_own(monkeypatch):
     call = torch.ops.aten._test_autograd_multiple_dispatch.fullcoverage
     assert backward(call, NAME) == [2, 3, 4]  # a device without a key uses the default
-    monkeypatch.setitem(parts.DEVICES, NAME, "AutogradCUDA")
+    monkeypatch.setitem(derivative.DEVICES, NAME, "AutogradCUDA")
     assert backward(call, NAME) == [2, 4, 6]
     assert backward(call) == [2, 3, 4]
     assert backward(torch.ops.aten._test_autograd_multiple_dispatch_view, NAME) == [2, 3, 4]
@@ -155,7 +155,7 @@ def test_the_listing_keeps_the_keys():
 
 
 def test_a_forward_formula_of_the_default_key_only(monkeypatch):
-    monkeypatch.setitem(parts.DEVICES, "cpu", "AutogradNestedTensor")
+    monkeypatch.setitem(derivative.DEVICES, "cpu", "AutogradNestedTensor")
     call = torch.ops.aten._test_autograd_multiple_dispatch.fullcoverage
     assert backward(call) == [1, 4, 9]  # grad * grad
 
