@@ -119,7 +119,8 @@ def test_they_are_those_of_pytorch():
         ours, schema = overload(row["op"]), Schema(row["schema"])
         assert [str(a) for a in ours.schema.args] == [str(a) for a in schema.args]
         keys = {part.partition("(")[0].strip() for part in row["dispatch_keys"].split("|")} - {"-"}
-        assert ours.is_composite or set(derivative.derivatives_of(ours)) == keys | {derivative.DEFAULT}
+        found = set(derivative.derivatives_of(ours)) if not ours.is_composite else None
+        assert found is None or found == keys | {derivative.DEFAULT}
 
 
 def test_the_default_formula():
