@@ -30,3 +30,10 @@ def without_torch(monkeypatch):
     """The real PyTorch, which other tests of the process may have imported, out of sight."""
     for name in [n for n in sys.modules if n.partition(".")[0] in ("torch", "functorch")]:
         monkeypatch.delitem(sys.modules, name)
+
+
+def pytest_collection_modifyitems(items):
+    """Where PyTorch itself runs, what it warns of is not ours to mend."""
+    for item in items:
+        if item.get_closest_marker("torch") is not None:
+            item.add_marker(pytest.mark.filterwarnings("ignore"))
