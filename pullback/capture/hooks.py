@@ -173,7 +173,7 @@ class HookTracking:
         found = [(numbers[t], _numbers(tables))
                  for t, tables in self.given_hooks.items() if t in numbers]
         leaves = all(isinstance(self.starts.get(t), Accumulate) for t in self.given_hooks)
-        return SameInputHooks(found, leaves)
+        return SameInputHooks(found, leaves) if found else None
 
     def leave_input_hooks(self) -> None:
         """The function is over: whoever differentiates it calls the hooks of its inputs."""

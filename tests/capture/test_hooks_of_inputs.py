@@ -267,3 +267,11 @@ def test_it_is_said_that_a_function_runs_as_written():
             f(pb.ones(2))
     assert len(seen) == 4
     assert "step runs operator by operator" in str(caught[-1].message)
+
+
+def test_sweeps_over_inputs_without_history_leave_the_short_way_open():
+    f = pb.compile(lambda x: pb.func.grad(lambda a: (a.sin() * a).sum())(x), backend="numpy")
+    x = pb.arange(3.0)
+    for _ in range(3):
+        f(x)
+    assert f._last is not None and not f._last.program.joint.input_guards
