@@ -66,7 +66,8 @@ def measure(function, args: list, training: bool) -> tuple[float, float]:
             compiled(*args)
         programs = getattr(compiled, "_compiled", compiled).programs
         (program,) = programs.values()
-        native, arrays = program.part("forward"), [t._data for t in program.joint.inputs(args)]
+        native = program.part("forward")
+        arrays = [t._payload for t in program.joint.inputs.of(args)]
         native_us, call_us = least(lambda: native(*arrays), lambda: compiled(*args))
     return native_us, call_us
 

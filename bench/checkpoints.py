@@ -10,10 +10,9 @@ takes is more than eager execution or the best by hand.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 
-from . import cut
+from . import cut, lines
 from .layers import peak
 
 WARM = 13  # calls: from the twelfth on operators are called by plan
@@ -73,25 +72,18 @@ def row(torch, name: str) -> tuple[int, int, str, int, int, object]:
     return eager, hand, best, plain, peak(torch, least, args), least.report()
 
 
-def main() -> None:
-    """Print a line for every model; fail where a compiled one takes more than it must."""
+HEADER = (f"{'peak in bytes':26}{'eager':>12}{'by hand':>12}{'compile()':>12}{'least':>12}"
+          f"{'simulated':>12}  {'checkpoints by hand':24}  way")
+
+
+def line(name: str) -> tuple[str, bool]:
+    """The text for a model; does the compiled one take more than it must?"""
     import pullback as torch
 
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*")
-    names = parser.parse_args().names or list(cut.MODELS)
-    above = []
-    print(f"{'peak in bytes':26}{'eager':>12}{'by hand':>12}{'compile()':>12}{'least':>12}"
-          f"{'simulated':>12}  {'checkpoints by hand':24}  way")
-    for name in names:
-        eager, hand, best, plain, least, report = row(torch, name)
-        if least > min(eager, hand):
-            above.append(name)
-        print(f"{name:26}{eager:12,}{hand:12,}{plain:12,}{least:12,}{report.phases.peak:12,}  "
-              f"{best:24}  {report.way}", flush=True)
-    if above:
-        raise SystemExit("more than eager or checkpointed by hand: " + ", ".join(above))
+    eager, hand, best, plain, least, report = row(torch, name)
+    return (f"{name:26}{eager:12,}{hand:12,}{plain:12,}{least:12,}{report.phases.peak:12,}  "
+            f"{best:24}  {report.way}"), least > min(eager, hand)
 
 
 if __name__ == "__main__":
-    main()
+    lines.main(__doc__, cut.MODELS, HEADER, line, "more than eager or checkpointed by hand")

@@ -11,6 +11,8 @@ import argparse
 import importlib
 import operator
 
+from . import lines
+
 MODELS: dict = {}
 
 
@@ -644,22 +646,20 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="list the saved values")
     options = parser.parse_args()
     SHOW = options.show
-    above = []
-    columns = f"{'torch':>12}{'ratio':>8}"
-    print(f"{'bytes saved':26}{'all':>12}{columns}{'new':>12}{columns}")
-    for name in options.names or MODELS:
+
+    def line(name: str) -> tuple[str, str, bool]:
         all_, new = ours(name)
-        line = f"{name:26}{all_:12,}"
+        begin = f"{name:26}{all_:12,}"
         if options.without_torch:
-            print(f"{line}{'':20}{new:12,}")
-            continue
+            return name, f"{begin}{'':20}{new:12,}", False
         their_all, their_new = theirs(name)
-        if all_ > their_all or new > their_new:
-            above.append(name)
-        print(f"{line}{their_all:12,}{all_ / max(their_all, 1):8.2f}"
-              f"{new:12,}{their_new:12,}{new / max(their_new, 1):8.2f}", flush=True)
-    if above:
-        raise SystemExit("above PyTorch's: " + ", ".join(above))
+        return name, (f"{begin}{their_all:12,}{all_ / max(their_all, 1):8.2f}"
+                      f"{new:12,}{their_new:12,}{new / max(their_new, 1):8.2f}"), (
+            all_ > their_all or new > their_new)
+
+    columns = f"{'torch':>12}{'ratio':>8}"
+    lines.show(f"{'bytes saved':26}{'all':>12}{columns}{'new':>12}{columns}",
+               map(line, options.names or MODELS), "above PyTorch's")
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ either of the others.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import tracemalloc
 from collections.abc import Callable
+
+from . import lines
 
 GROUPS = 1, 2, 3, 4, 5, 6, 8, 12
 
@@ -108,25 +109,18 @@ def row(torch, name: str) -> tuple[int, int, int, int, object]:
     return eager, best, k, peak(torch, least, args), least.report()
 
 
-def main() -> None:
-    """Print a line for every network; fail where a compiled one takes more than it must."""
+HEADER = (f"{'peak in bytes':26}{'eager':>12}{'by hand':>12}{'k':>4}{'compiled':>12}"
+          f"{'simulated':>12}  way")
+
+
+def line(name: str) -> tuple[str, bool]:
+    """The text for a network; does the compiled one take more than it must?"""
     import pullback as torch
 
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*")
-    names = parser.parse_args().names or list(NETWORKS)
-    above = []
-    print(f"{'peak in bytes':26}{'eager':>12}{'by hand':>12}{'k':>4}{'compiled':>12}"
-          f"{'simulated':>12}  way")
-    for name in names:
-        eager, hand, k, ours, report = row(torch, name)
-        if ours > min(eager, hand):
-            above.append(name)
-        print(f"{name:26}{eager:12,}{hand:12,}{k:4}{ours:12,}{report.phases.peak:12,}  "
-              f"{report.way}", flush=True)
-    if above:
-        raise SystemExit("more than eager or checkpointed by hand: " + ", ".join(above))
+    eager, hand, k, ours, report = row(torch, name)
+    return (f"{name:26}{eager:12,}{hand:12,}{k:4}{ours:12,}{report.phases.peak:12,}  {report.way}",
+            ours > min(eager, hand))
 
 
 if __name__ == "__main__":
-    main()
+    lines.main(__doc__, NETWORKS, HEADER, line, "more than eager or checkpointed by hand")

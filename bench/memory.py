@@ -65,8 +65,8 @@ def child(memory) -> None:
     print(json.dumps([said, taken, seconds, way, total]))
 
 
-def traced(torch, function, args) -> int:
-    """Bytes beyond the arguments in the worst moment of the second of two calls."""
+def traced(torch, function, args, calls: int = 2) -> tuple:
+    """Bytes beyond the arguments in the worst moment of the last of some calls, and gradients."""
     import gc
     import tracemalloc
 
@@ -74,14 +74,14 @@ def traced(torch, function, args) -> int:
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     wanted = [a for a in args if a.requires_grad]
-    for _ in range(2):
+    for _ in range(calls):
         out = grads = None
         tracemalloc.reset_peak()
         out = function(*args)
         grads = torch.autograd.grad(out, wanted, torch.ones_like(out))
     peak = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
-    return peak if grads else 0
+    return peak, grads
 
 
 def both(torch, name: str, memory: float) -> tuple[int, int, object]:
@@ -94,11 +94,11 @@ def both(torch, name: str, memory: float) -> tuple[int, int, object]:
     for _ in range(16):  # from the twelfth on operators are called by plan
         out = function(*args)
         torch.autograd.grad(out, [a for a in args if a.requires_grad], torch.ones_like(out))
-    eager = traced(torch, function, args)
+    eager, _ = traced(torch, function, args)
     run = torch.compile(function, memory=memory)
     traced(torch, run, args)
     native.runtime().trim()
-    return eager, traced(torch, run, args), run.report()
+    return eager, traced(torch, run, args)[0], run.report()
 
 
 def ours(name: str) -> list[int]:

@@ -37,6 +37,13 @@ def sgd(model, lr: float = 1e-3):
     return torch.optim.SGD(model.parameters(), lr=lr)
 
 
+def classifier(optimizer, activation, lr: float = 1e-3):
+    """A small network for points in eight dims, with an optimizer of that class."""
+    model = nn.Sequential(nn.Linear(8, 16), activation, nn.Linear(16, 3))
+    x, y = torch.randn(16, 8), torch.randint(0, 3, (16,))
+    return optimizer(model.parameters(), lr=lr), model, lambda m: F.cross_entropy(m(x), y)
+
+
 def images(count: int, size: int, classes: int):
     return torch.randn(count, 3, size, size), torch.randint(0, classes, (count,))
 
@@ -188,9 +195,7 @@ def higher_maml():
 def lion():
     from lion_pytorch import Lion
 
-    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 3))
-    x, y = torch.randn(16, 8), torch.randint(0, 3, (16,))
-    return Lion(model.parameters(), lr=1e-3), model, lambda m: F.cross_entropy(m(x), y)
+    return classifier(Lion, nn.GELU())
 
 
 @program("pyro-ppl")
@@ -771,25 +776,18 @@ def ema_teacher():
 def torch_optimizer_lamb():
     import torch_optimizer
 
-    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 3))
-    x, y = torch.randn(16, 8), torch.randint(0, 3, (16,))
-    optimizer = torch_optimizer.Lamb(model.parameters(), lr=1e-2)
-    return optimizer, model, lambda m: F.cross_entropy(m(x), y)
+    return classifier(torch_optimizer.Lamb, nn.GELU(), lr=1e-2)
 
 
 @program("pytorch_optimizer")
 def adabelief():
     from pytorch_optimizer import AdaBelief
 
-    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3))
-    x, y = torch.randn(16, 8), torch.randint(0, 3, (16,))
-    return AdaBelief(model.parameters(), lr=1e-3), model, lambda m: F.cross_entropy(m(x), y)
+    return classifier(AdaBelief, nn.Tanh())
 
 
 @program("adam-atan2-pytorch")
 def adam_atan2():
     from adam_atan2_pytorch import AdamAtan2
 
-    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 3))
-    x, y = torch.randn(16, 8), torch.randint(0, 3, (16,))
-    return AdamAtan2(model.parameters(), lr=1e-3), model, lambda m: F.cross_entropy(m(x), y)
+    return classifier(AdamAtan2, nn.GELU())

@@ -58,7 +58,7 @@ _LAZY = {
     "_C": "torch._C",
     "__config__": "torch.build",
     "onnx": "torch.onnx",
-    "ao": "torch.ao",
+    "ao": "ao",
     "fx": "graph",
     "export": "export",
     "compile": "compile",
@@ -67,6 +67,8 @@ _LAZY = {
     "fft": "fft",
     "signal": "signal",
     "masked": "masked",
+    "sparse": "sparse",
+    "nested": "nested",
     "testing": "testing",
     "utils": "utils",
     "ops": "ops",
@@ -94,7 +96,7 @@ _LAZY = {
     "_logging": "capture.explain",
     "__future__": "__future__",
     "windows": "signal.windows",
-    "quantization": "torch.ao.quantization",
+    "quantization": "ao.quantization",
     "torch_version": "version",
     "return_types": "return_types",
     "quasirandom": "quasirandom",
@@ -182,7 +184,26 @@ _NAMES = {  # the same by module
     "autograd.anomaly_mode": "set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled",
     "control": "cond while_loop",
     "library": "Tag",
-    "core.subclass_door": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "threads.asking": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "sparse.construct": """
+        sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor
+        sparse_compressed_tensor
+    """,
+    "quantized.construct": """
+        _empty_affine_quantized _empty_per_channel_affine_quantized
+        _make_per_channel_quantized_tensor _make_per_tensor_quantized_tensor dequantize
+        empty_quantized quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic
+    """,
+    "quantized.functions": """
+        _choose_qparams_per_tensor quantized_batch_norm quantized_gru quantized_lstm
+        quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
+    """,
+    "quantized.questions": """
+        int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
+        q_zero_point
+    """,
+    "sparse.factories": "resize_as_sparse_",
+    "sparse.functions": "dsmm hsmm hspmm saddmm smm spmm sspaddmm",
     "tensor.absent_methods": "eig lstsq matrix_rank solve symeig",
     "tensor.legacy_types": """
         FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor
@@ -294,7 +315,7 @@ class _Renamed:
 
     @staticmethod
     def find_spec(fullname: str, path: object = None, target: object = None):
-        if fullname[:11] in ("pullback.fx", "pullback.ao") and fullname[11:12] in (".", ""):
+        if fullname[:11] == "pullback.fx" and fullname[11:12] in (".", ""):
             return _Below.find_spec(fullname)
         if fullname[:6] != "torch." or _sys.modules.get("torch") is not _sys.modules["pullback"]:
             return None

@@ -21,8 +21,8 @@ device = _device
 dtype = _dtype
 
 from pullback.errors import DeviceError as AcceleratorError
-from pullback.core.subclass_door import DisableTorchFunction as DisableTorchFunction
-from pullback.core.subclass_door import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from pullback.threads.asking import DisableTorchFunction as DisableTorchFunction
+from pullback.threads.asking import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from pullback.torch.machine import Event as Event
 from pullback.torch.futures import Future as Future
 from pullback.array.generator import Generator as Generator
@@ -38,7 +38,7 @@ from pullback.table.tags import Tag as Tag
 from pullback.storage import TypedStorage as TypedStorage
 from pullback.storage import UntypedStorage as UntypedStorage
 from pullback import amp as amp
-from pullback.torch import ao as ao
+from pullback import ao as ao
 from pullback import aot as aot
 from pullback.amp.autocast_mode import autocast as autocast
 from pullback import autograd as autograd
@@ -66,6 +66,7 @@ from pullback import linalg as linalg
 from pullback import masked as masked
 from pullback.array.layout import memory_format as memory_format
 from pullback import multiprocessing as multiprocessing
+from pullback import nested as nested
 from pullback import nn as nn
 from pullback.autograd.grad_mode import no_grad as no_grad
 from pullback.torch import onnx as onnx
@@ -74,7 +75,7 @@ from pullback import optim as optim
 from pullback import overrides as overrides
 from pullback import profiler as profiler
 from pullback.array.layout import qscheme as qscheme
-from pullback.torch.ao import quantization as quantization
+from pullback.ao import quantization as quantization
 from pullback import quasirandom as quasirandom
 from pullback import random_api as random
 from pullback import return_types as return_types
@@ -82,8 +83,10 @@ from pullback import safetensors as safetensors
 from pullback import serialization as serialization
 from pullback.autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from pullback import signal as signal
+from pullback import sparse as sparse
 from pullback import special as special
 from pullback import testing as testing
+from pullback import threads as threads
 from pullback import version as torch_version
 from pullback import types as types
 from pullback import utils as utils
@@ -168,12 +171,15 @@ cpu: Any
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Sequence[_int] | Tensor, target_lengths: Sequence[_int] | Tensor, blank: _int = 0, reduction: _int = 0, zero_infinity: _bool = False) -> Tensor: ...
 cuda: Any
 default_generator: Any
+def dequantize(input: Any) -> Any: ...
 def detach_(input: Tensor) -> Tensor: ...
 distributed: Any
 double: _dtype
+def dsmm(input: Any, mat2: Any) -> Any: ...
 e: _float
 def eig(*args: Any, **kwargs: Any) -> Any: ...
 def einsum(*args: Any) -> Tensor: ...
+def empty_quantized(size: Any, qtensor: Any, *, dtype: Any = None, **ignored: Any) -> Any: ...
 float: _dtype
 float16: _dtype
 float32: _dtype
@@ -208,6 +214,8 @@ has_mkl: Any
 has_openmp: Any
 has_spectral: Any
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: _int = 0) -> Tensor: ...
+def hsmm(mat1: Any, mat2: Tensor) -> Any: ...
+def hspmm(mat1: Any, mat2: Tensor) -> Any: ...
 inf: _float
 def initial_seed() -> _int: ...
 def install_as_torch() -> Any: ...
@@ -223,6 +231,7 @@ int6: _dtype
 int64: _dtype
 int7: _dtype
 int8: _dtype
+def int_repr(input: Tensor) -> Any: ...
 def is_anomaly_check_nan_enabled() -> _bool: ...
 def is_anomaly_enabled() -> _bool: ...
 def is_autocast_cache_enabled() -> _bool: ...
@@ -265,12 +274,28 @@ per_tensor_symmetric: Any
 pi: _float
 preserve_format: Any
 def promote_types(type1: Any, type2: Any) -> Any: ...
+def q_per_channel_axis(input: Tensor) -> Any: ...
+def q_per_channel_scales(input: Tensor) -> Any: ...
+def q_per_channel_zero_points(input: Tensor) -> Any: ...
+def q_scale(input: Tensor) -> Any: ...
+def q_zero_point(input: Tensor) -> Any: ...
 qint32: _dtype
 qint8: _dtype
+def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: _int, dtype: Any, *, straight_through: _bool = False) -> Any: ...
+def quantize_per_tensor(input: Any, scale: Any = None, zero_point: Any = None, dtype: Any = None, *, straight_through: _bool = False, scales: Any = None, zero_points: Any = None, tensors: Any = None) -> Any: ...
+def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: _bool, *, straight_through: _bool = False) -> Any: ...
+def quantized_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, eps: _float, output_scale: _float, output_zero_point: _int) -> Tensor: ...
+def quantized_gru(input: Tensor, *args: Any, dtype: Any = None, use_dynamic: _bool = False) -> tuple: ...
+def quantized_lstm(input: Tensor, *args: Any, dtype: Any = None, use_dynamic: _bool = False) -> tuple: ...
+def quantized_max_pool1d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False) -> Tensor: ...
+def quantized_max_pool2d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False) -> Tensor: ...
+def quantized_max_pool3d(input: Tensor, kernel_size: Any, stride: Any = ..., padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False) -> Tensor: ...
 quint2x4: _dtype
 quint4x2: _dtype
 quint8: _dtype
+def resize_as_sparse_(t: Tensor, other: Any) -> Tensor: ...
 def result_type(tensor1: Any, tensor2: Any) -> Any: ...
+def saddmm(input: Any, mat1: Any, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any: ...
 def save(obj: object, f: Any, pickle_module: Any = ..., pickle_protocol: _int = 2, _use_new_zipfile_serialization: _bool = True, _disable_byteorder_record: _bool = False) -> None: ...
 def seed() -> _int: ...
 def set_anomaly_enabled(enabled: _bool, check_nan: _bool = True) -> None: ...
@@ -296,12 +321,21 @@ def set_printoptions(precision: _int | None = None, threshold: _float | None = N
 def set_rng_state(new_state: Tensor) -> None: ...
 def set_warn_always(flag: _bool) -> None: ...
 short: _dtype
+def smm(input: Any, mat: Tensor) -> Any: ...
 def solve(*args: Any, **kwargs: Any) -> Any: ...
 sparse_bsc: Any
+def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor: ...
 sparse_bsr: Any
+def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor: ...
+def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor: ...
 sparse_coo: Any
+def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None, is_coalesced: _bool | None = None) -> Tensor: ...
 sparse_csc: Any
+def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor: ...
 sparse_csr: Any
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor: ...
+def spmm(input: Any, mat2: Any) -> Any: ...
+def sspaddmm(input: Any, mat1: Any, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any: ...
 strided: Any
 def svd_lowrank(A: Tensor, q: _int | None = 6, niter: _int | None = 2, M: Tensor | None = None) -> Any: ...
 def sym_constrain_range(size: Any, *, min: _int | None = None, max: _int | None = None) -> None: ...
@@ -485,6 +519,7 @@ def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = False, ri
 @_overload
 def bucketize(input: _Number, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Any = None) -> Tensor: ...
 def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor: """Tensors joined along a dim."""
+def ccol_indices_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of where each column begins."""
 def ceil(input: Tensor, *, out: Any = None) -> Tensor: """Smallest integer not below each element."""
 def celu(input: Tensor, alpha: _Number = 1.0, *, out: Any = None) -> Tensor: """x where positive, else alpha (exp(x / alpha) - 1)."""
 def channel_shuffle(input: Tensor, groups: _int, *, out: Any = None) -> Tensor: """Channels in groups are interleaved: the first of each group, then the second of each, ..."""
@@ -509,6 +544,7 @@ def clamp_min(input: Tensor, min: Tensor, *, out: Any = None) -> Tensor: """Each
 @_overload
 def clamp_min(input: Tensor, min: _Number, *, out: Any = None) -> Tensor: ...
 def clone(input: Tensor, *, memory_format: Any = None, out: Any = None) -> Tensor: """A copy in memory of its own."""
+def col_indices_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of the columns of entries."""
 def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Tensors joined along the second dim, vectors as columns."""
 def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False, *, out: Any = None) -> Tensor: """All combinations of r elements of a vector, as rows."""
 def complex(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor: """Complex numbers from their real and imaginary parts."""
@@ -550,6 +586,15 @@ def count_nonzero(input: Tensor, *dim: _int, out: Any = None) -> Tensor: ...
 def count_nonzero(input: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor: ...
 def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None, out: Any = None) -> Tensor: """Covariances of variables (rows) over observations (columns), which may be weighted."""
 def cross(input: Tensor, other: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor: """Cross product along `dim`, by default the first dim of size 3."""
+def crow_indices_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of where each row begins."""
+def cudnn_affine_grid_generator(theta: Tensor, N: _int, C: _int, H: _int, W: _int, *, out: Any = None) -> Tensor: """The points of a regular grid moved by affine maps, as cuDNN offers them."""
+def cudnn_batch_norm(input: Tensor, weight: Tensor, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, exponential_average_factor: _float, epsilon: _float, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]: """`native_batch_norm` with an empty buffer behind its results, as cuDNN offers it."""
+def cudnn_convolution(input: Tensor, weight: Tensor, padding: Sequence[_int], stride: Sequence[_int], dilation: Sequence[_int], groups: _int, benchmark: _bool, deterministic: _bool, allow_tf32: _bool, *, out: Any = None) -> Tensor: """`convolution` without bias, as cuDNN offers it."""
+def cudnn_convolution_add_relu(input: Tensor, weight: Tensor, z: Tensor, alpha: _Number | None, bias: Tensor | None, stride: Sequence[_int], padding: Sequence[_int], dilation: Sequence[_int], groups: _int, *, out: Any = None) -> Tensor: """The relu of a convolution to which a multiple of `z` is added, as cuDNN offers it."""
+def cudnn_convolution_relu(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[_int], padding: Sequence[_int], dilation: Sequence[_int], groups: _int, *, out: Any = None) -> Tensor: """The relu of a convolution, as cuDNN offers it."""
+def cudnn_convolution_transpose(input: Tensor, weight: Tensor, padding: Sequence[_int], output_padding: Sequence[_int], stride: Sequence[_int], dilation: Sequence[_int], groups: _int, benchmark: _bool, deterministic: _bool, allow_tf32: _bool, *, out: Any = None) -> Tensor: """Transposed `convolution` without bias, as cuDNN offers it."""
+def cudnn_grid_sampler(input: Tensor, grid: Tensor, *, out: Any = None) -> Tensor: """Values of an image between its elements, at the points of a grid, as cuDNN offers them."""
+def cudnn_is_acceptable(input: Tensor, *, out: Any = None) -> _bool: """Could cuDNN take a tensor?  There is none here."""
 def cummax(input: Tensor, dim: _int, *, out: Any = None) -> _values_indices: """Running maxima along a dim, and where they are."""
 def cummin(input: Tensor, dim: _int, *, out: Any = None) -> _values_indices: """Running minima along a dim, and where they are."""
 def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Running products along a dim."""
@@ -783,6 +828,7 @@ def index_fill(input: Tensor, dim: _int, index: Tensor, value: _Number, *, out: 
 def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False, *, out: Any = None) -> Tensor: """A copy of `self` with values written, or added, at the given index tensors."""
 def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor: """A copy of `self` reduced with slices of source at the listed indices of one dim."""
 def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = None) -> Tensor: """The indices of one dim that a vector lists."""
+def indices_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of the coordinates of a coalesced tensor."""
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Products summed over the last dim of both arguments."""
 def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: Any = None) -> Tensor: """Batch normalisation of each example by itself."""
 def inverse(input: Tensor, *, out: Any = None) -> Tensor: """Inverse of a square matrix (older name)."""
@@ -922,6 +968,26 @@ def min(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) ->
 @_overload
 def min(input: Tensor, *, out: Any = None) -> Tensor: ...
 def minimum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The smaller of two elements; NaN wins."""
+def miopen_batch_norm(input: Tensor, weight: Tensor, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, exponential_average_factor: _float, epsilon: _float, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """`native_batch_norm` as MIOpen offers it."""
+def miopen_convolution(input: Tensor, weight: Tensor, bias: Tensor | None, padding: Sequence[_int], stride: Sequence[_int], dilation: Sequence[_int], groups: _int, benchmark: _bool, deterministic: _bool, *, out: Any = None) -> Tensor: """`convolution` as MIOpen offers it."""
+def miopen_convolution_add_relu(input: Tensor, weight: Tensor, z: Tensor, alpha: _Number | None, bias: Tensor | None, stride: Sequence[_int], padding: Sequence[_int], dilation: Sequence[_int], groups: _int, *, out: Any = None) -> Tensor: """The relu of a convolution to which a multiple of `z` is added, as MIOpen offers it."""
+def miopen_convolution_relu(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[_int], padding: Sequence[_int], dilation: Sequence[_int], groups: _int, *, out: Any = None) -> Tensor: """The relu of a convolution, as MIOpen offers it."""
+def miopen_convolution_transpose(input: Tensor, weight: Tensor, bias: Tensor | None, padding: Sequence[_int], output_padding: Sequence[_int], stride: Sequence[_int], dilation: Sequence[_int], groups: _int, benchmark: _bool, deterministic: _bool, *, out: Any = None) -> Tensor: """Transposed `convolution` as MIOpen offers it."""
+@_overload
+def miopen_ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Sequence[_int], target_lengths: Sequence[_int], blank: _int, deterministic: _bool, zero_infinity: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: """`_ctc_loss` with its gradient as second result, as MIOpen offers it."""
+@_overload
+def miopen_ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: _int, deterministic: _bool, zero_infinity: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+def miopen_depthwise_convolution(input: Tensor, weight: Tensor, bias: Tensor | None, padding: Sequence[_int], stride: Sequence[_int], dilation: Sequence[_int], groups: _int, benchmark: _bool, deterministic: _bool, *, out: Any = None) -> Tensor: """`convolution` with as many groups as channels, as MIOpen offers it."""
+def miopen_rnn(input: Tensor, weight: Sequence[Tensor], weight_stride0: _int, hx: Tensor, cx: Tensor | None, mode: _int, hidden_size: _int, num_layers: _int, batch_first: _bool, dropout: _float, train: _bool, bidirectional: _bool, batch_sizes: Sequence[_int], dropout_state: Tensor | None, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]: """A stack of recurrent layers, as MIOpen offers it; also its reserve and its packed weights."""
+@_overload
+def mkldnn_adaptive_avg_pool2d(input: Tensor, output_size: _int | Sequence[_int], *, out: Any = None) -> Tensor: """`adaptive_avg_pool2d` as oneDNN offers it."""
+@_overload
+def mkldnn_adaptive_avg_pool2d(input: Tensor, *output_size: _int, out: Any = None) -> Tensor: ...
+def mkldnn_convolution(input: Tensor, weight: Tensor, bias: Tensor | None, padding: Sequence[_int], stride: Sequence[_int], dilation: Sequence[_int], groups: _int, *, out: Any = None) -> Tensor: """`convolution` as oneDNN offers it: the bias of half precision may be in float32."""
+def mkldnn_linear_backward_weights(grad_output: Tensor, input: Tensor, weight: Tensor, bias_defined: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: """The gradients of `mkldnn_linear` for weight and bias."""
+def mkldnn_max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> Tensor: """`max_pool2d` as oneDNN offers it."""
+def mkldnn_max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> Tensor: """`max_pool3d` as oneDNN offers it."""
+def mkldnn_rnn_layer(input: Tensor, weight0: Tensor, weight1: Tensor, weight2: Tensor, weight3: Tensor, hx_: Tensor, cx_: Tensor, reverse: _bool, batch_sizes: Sequence[_int], mode: _int, hidden_size: _int, num_layers: _int, has_biases: _bool, bidirectional: _bool, batch_first: _bool, train: _bool, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]: """A recurrent layer in one direction, as oneDNN offers it; also its work space, here empty."""
 def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor: """Matrix times matrix."""
 def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> _values_indices: """Most frequent elements along a dim (the smallest of them), and where each occurs last."""
 @_overload
@@ -1144,6 +1210,7 @@ def round(input: Tensor, *, decimals: _int, out: Any = None) -> Tensor: ...
 def special_round(input: Tensor, *, out: Any = None) -> Tensor: """Nearest integer of each element; halves go to the even one."""
 @_overload
 def special_round(input: Tensor, *, decimals: _int, out: Any = None) -> Tensor: ...
+def row_indices_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of the rows of entries."""
 def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Another name of `vstack`."""
 def rrelu(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.3333333333333333, training: _bool = False, generator: Any = None, *, out: Any = None) -> Tensor: """Each element, times a random (in training) or the mean slope where negative."""
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor: """One divided by the square root of each element."""
@@ -1408,6 +1475,7 @@ def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = N
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`split_with_sizes` whose pieces count as fresh memory, as those of `unsafe_split`."""
 def unsqueeze(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: """A new dim of size 1."""
 def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: """A copy of what `unsqueeze` shows."""
+def values_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of the values."""
 def vander(x: Tensor, N: _int | None = None, increasing: _bool = False, *, out: Any = None) -> Tensor: """Vandermonde matrix of a vector, the highest power first unless `increasing`."""
 @_overload
 def var(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor: """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""

@@ -2,7 +2,6 @@
 
 Asking for one gives a function that says so when it is called, or a class of which nothing is an
 instance and nothing can be made; so programs that only mention a name run.
-`ops/not_provided.py` does the same for entries of PyTorch's operator table.
 """
 
 from __future__ import annotations
@@ -18,14 +17,12 @@ from .facade import OWN, elsewhere, public_path
 # family -> (what it belongs to, what to do instead)
 WHY = {
     "sparse": ("tensors with a sparse layout", "use dense tensors, or scipy.sparse on x.numpy()"),
-    "nested": ("nested tensors", "pad the parts: nn.utils.rnn.pad_sequence, with a mask"),
-    "quantised": ("quantised tensors",
-                  "keep floating numbers; fake_quantize_per_tensor_affine simulates them"),
+    "quantised": ("an older form of quantised tensors",
+                  "use torch.ao.quantization, or the functions of torch.ops.quantized"),
     "vendor": ("a library of one vendor", "call the operator without the vendor's name"),
     "script": ("the compiler of TorchScript", "jit.script and jit.trace run the Python program"),
     "dispatch": ("the dispatcher of PyTorch", "overrides.TorchFunctionMode sees every call"),
     "pipes": ("datapipes", "write a Dataset or an IterableDataset"),
-    "masked": ("masked tensors", "use the functions of `masked` with mask="),
     "accelerator": ("an accelerator's driver", "ask is_available() first"),
     "package": ("archives of code", "install the program, and save state_dicts"),
     "valgrind": ("instruction counts by Valgrind", "Timer measures times"),
@@ -40,28 +37,13 @@ WHY = {
     "guards": ("the guards of PyTorch's compiler", "leave them to compile()"),
 }
 
-_SPARSE = """sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor
-    sparse_bsc_tensor sparse_compressed_tensor"""
 # module (of this package; "" is its root) -> family -> names
 NAMES: dict[str, dict[str, str]] = {
     "": {
-        "sparse": f"""{_SPARSE} ccol_indices_copy col_indices_copy crow_indices_copy
-            row_indices_copy indices_copy values_copy dsmm hsmm hspmm saddmm smm spmm sspaddmm
-            resize_as_sparse_""",
-        "quantised": """quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic
-            dequantize empty_quantized int_repr q_scale q_zero_point q_per_channel_axis
-            q_per_channel_scales q_per_channel_zero_points choose_qparams_optimized
-            quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm
-            quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
+        "quantised": """choose_qparams_optimized quantized_gru_cell quantized_lstm_cell
             quantized_rnn_relu_cell quantized_rnn_tanh_cell QInt32Storage QInt8Storage
             QUInt2x4Storage QUInt4x2Storage QUInt8Storage""",
-        "vendor": """cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution
-            cudnn_convolution_add_relu cudnn_convolution_relu cudnn_convolution_transpose
-            cudnn_grid_sampler cudnn_is_acceptable miopen_batch_norm miopen_convolution
-            miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
-            miopen_ctc_loss miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d
-            mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d mkldnn_max_pool3d
-            mkldnn_rnn_layer fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation
+        "vendor": """fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation
             fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation
             fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16
             fbgemm_pack_quantized_matrix""",
@@ -82,13 +64,9 @@ NAMES: dict[str, dict[str, str]] = {
             parse_type_comment unify_type_list""",
         "dispatch": "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard",
     },
-    "sparse": {"sparse": """mm addmm sampled_addmm sum softmax log_softmax spdiags spsolve
-        as_sparse_gradcheck check_sparse_tensor_invariants to_sparse_semi_structured
-        SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT
+    "sparse": {"sparse": """spdiags spsolve SparseSemiStructuredTensorCUSPARSELT
         SparseSemiStructuredTensorCUTLASS FloatTensor DoubleTensor HalfTensor BFloat16Tensor
         IntTensor LongTensor ShortTensor CharTensor ByteTensor"""},
-    "nested": {"nested": """nested_tensor as_nested_tensor nested_tensor_from_jagged
-        nested_tensor_from_padded_tensor masked_select narrow to_padded_tensor"""},
     "package": {"package": """PackageImporter PackageExporter Directory EmptyMatchError
         GlobGroup ObjMismatchError ObjNotFoundError OrderedImporter PackagingError Importer
         sys_importer analyze is_from_package"""},
@@ -101,7 +79,6 @@ NAMES: dict[str, dict[str, str]] = {
         jit_module_from_flatbuffer onednn_fusion_enabled optimized_execution
         run_frozen_optimizations save_jit_module_to_flatbuffer set_fusion_strategy
         strict_fusion"""},
-    "masked": {"masked": "MaskedTensor as_masked_tensor is_masked_tensor masked_tensor"},
     "utils.data": {"pipes": """DFIterDataPipe DataChunk IterDataPipe MapDataPipe
         argument_validation functional_datapipe guaranteed_datapipes_determinism non_deterministic
         runtime_validation runtime_validation_disabled"""},
@@ -149,7 +126,7 @@ NAMES: dict[str, dict[str, str]] = {
     "backends.cuda": {"accelerator": """SDPAParams can_use_cudnn_attention cuBLASModule
         cuFFTPlanCache cuFFTPlanCacheAttrContextProp cuFFTPlanCacheManager"""},
 }  # fmt: skip
-MODULES = ("sparse", "nested", "package", "monitor")  # that have nothing else
+MODULES = ("package", "monitor")  # that have nothing else
 
 
 @functools.cache

@@ -21,8 +21,9 @@ import sys
 from pathlib import Path
 
 from . import __version__, derivatives
-from .core.derivative import DEFAULT, split
-from .core.op import Op, OpOverload, aliases, families, overload_of, registry
+from .core.op import Op, aliases, families, registry
+from .core.overload import OpOverload, overload_of
+from .table.derivative import DEFAULT, split
 
 Section = tuple[str, list[str]]  # a label and its lines
 
@@ -142,12 +143,6 @@ def show_table(name: str | None, as_yaml: bool) -> int:
             _print_list([overload_of(op) for op in registry.values()])
         return 0
     found, remark = find(name)
-    missing = [] if found else _absent(name)
-    if missing:
-        for entry in missing:
-            print(f"{entry.schema}\n  not provided: {entry.family}, {entry.reason}\n"
-                  f"  instead       {entry.instead}\n")
-        return 0
     if not found:
         print(remark, file=sys.stderr)
         return 2
@@ -182,13 +177,6 @@ def find(name: str) -> tuple[list[OpOverload], str]:
     near = difflib.get_close_matches(base, [*families, *aliases], 5, 0.5)
     hint = f"did you mean {', '.join(near)}?" if near else "`python -m pullback table` lists all"
     return [], f"the table has no operator '{name}'; {hint}"
-
-
-def _absent(name: str) -> list:
-    """The operators of this name that PyTorch has and this package does not provide."""
-    from .ops.not_provided import absent
-    name = name.removeprefix("aten.").removeprefix("aten::").removesuffix(".default")
-    return [e for full, e in absent().items() if name in (full, full.partition(".")[0])]
 
 
 def describe(overload: OpOverload) -> list[Section]:
@@ -361,10 +349,7 @@ def _row(overload: OpOverload) -> tuple[str, str, str, str]:
 
 
 def _print_list(overloads: list[OpOverload]) -> None:
-    from .ops.not_provided import absent
     rows = [_row(o) for o in overloads]
-    rows += [(e.name, f"not provided: {e.family}", "-", "-") for e in absent().values()
-             if e.name not in registry]
     console = _console()
     if console is None:
         widths = [max(len(r[i]) for r in [COLUMNS, *rows]) for i in range(len(COLUMNS))]

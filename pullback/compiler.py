@@ -14,13 +14,16 @@ import numpy as np
 from . import errors
 from .absent import getter as _getter
 from .core.handle import Tensor
-from .core.state import count, intact, state, tied
 from .creation import from_numpy
 from .pytree import tree_map
+from .threads.blocks import restored_on_error, tied
+from .threads.state import count, state
 
 __all__ = [
     "allow_in_graph",
     "assume_constant_result",
+    "cache_info",
+    "clear_cache",
     "compile",
     "cudagraph_mark_step_begin",
     "disable",
@@ -46,6 +49,33 @@ def recompiles() -> list[str]:
     from .capture.explain import history
 
     return list(history)
+
+
+def cache_info() -> dict[str, Any]:
+    """What the disk keeps of compiled programs: its folder, entries and bytes; and of this process
+    how often a program was found there (`hits`), how often one had to be cut and lowered
+    (`misses`), how many parts were kept (`saved`), how many programs cannot be (`bypasses`) and why
+    (`reasons`).  `code` has the same for native code, by graph.
+    """
+    from .compile import cache
+    from .graph.counters import counters
+
+    counted = counters["aot_autograd"]
+    names = {"hits": "hit", "misses": "miss", "saved": "saved", "bypasses": "bypass"}
+    code = cache.info()
+    return {**{k: code.pop(k) for k in ("folder", "entries", "bytes", "limit")},
+            **{k: counted[f"autograd_cache_{v}"] for k, v in names.items()},
+            "reasons": dict(counters["autograd_cache_bypass_reasons"]), "code": code}
+
+
+def clear_cache() -> int:
+    """Delete all that the disk keeps of compiled programs; returns how many files went.
+
+    What this process has compiled stays as it is.
+    """
+    from .compile import cache
+
+    return cache.clear()
 
 
 def is_compiling() -> bool:
@@ -156,7 +186,7 @@ class set_stance:
 
 def _set(stance: str) -> None:
     step = (stance != "default") - (state.switches.stance != "default")
-    with intact():  # both or neither
+    with restored_on_error():  # both or neither
         state.switches.stance = stance
         if step:
             count("ACTIVE", step)

@@ -10,18 +10,26 @@ from .array import dims
 from .array import dtype as dt
 from .array.data import infer_dtype, make_tensor_data
 from .array.size import Size, Symbolic, hinted, is_symbolic
-from .core import state as _state
 from .core.handle import Tensor, make
-from .core.stack import fresh, lifted
-from .core.subclass_door import no_overrides, overridable_functions
+from .memory.fresh import fresh, lifted
 from .memory.storages import hold_size
 from .table.packets import ops
+from .tensor.overridable import asks_in as _asks_in
+from .tensor.overridable import overridable as _overridable
+from .tensor.overridable import taken_over as _taken_over
+from .threads import state as _state
+from .threads.asking import no_overrides
+from .threads.state import fast
+
+_asks = _asks_in(globals())
 
 
 def tensor(
     data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """A new leaf with a copy of the data."""
+    if _asks and fast["ACTIVE"] and (taken := _taken_over(tensor, locals())):
+        return taken[0]
 
     if isinstance(data, Tensor):
         with no_overrides():
@@ -55,12 +63,14 @@ def _place(array: np.ndarray, device) -> Tensor:
         array = dev.namespace(place).asarray(array)
     t = fresh(array)
     if faking and place is not None:
-        t._data.device_name = str(place)
+        t._payload.device_name = str(place)
     return lifted(t) if _state.state.mode or _state.fast["DISPATCHES"] else t
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares memory with a NumPy array."""
+    if _asks and fast["ACTIVE"] and (taken := _taken_over(from_numpy, locals())):
+        return taken[0]
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     if not array.dtype.isnative:
@@ -80,6 +90,8 @@ def _borrowed(array) -> Tensor:
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
     """The data as a tensor, sharing memory where possible."""
+    if _asks and fast["ACTIVE"] and (taken := _taken_over(as_tensor, locals())):
+        return taken[0]
     dtype = dt.as_dtype(dtype)
     if isinstance(data, Tensor):
         t = data
@@ -94,6 +106,8 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad: bool = False) -> Tensor:
     """The data as a tensor; copies only if told or needed."""
+    if _asks and fast["ACTIVE"] and (taken := _taken_over(asarray, locals())):
+        return taken[0]
     t = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype, device)
     return t.requires_grad_(requires_grad) if requires_grad else t
 
@@ -122,21 +136,25 @@ def is_tensor(obj, /) -> bool:
     return isinstance(obj, Tensor)
 
 
+@_overridable
 def numel(input: Tensor) -> int:
     """Number of elements."""
     return input.numel()
 
 
+@_overridable
 def is_floating_point(input: Tensor) -> bool:
     """Is the dtype floating?"""
     return input.dtype.is_floating_point
 
 
+@_overridable
 def is_complex(input: Tensor) -> bool:
     """Is the dtype complex?"""
     return input.dtype.is_complex
 
 
+@_overridable
 def is_nonzero(input: Tensor) -> bool:
     """Is the only element not zero?"""
     return bool(input.item() != 0)
@@ -159,6 +177,7 @@ def promote_types(type1: dt.DType, type2: dt.DType) -> dt.DType:
         dt.wanted(type2, "promote_types(): argument 'type2' (position 2)"))
 
 
+@_overridable
 def result_type(tensor1, tensor2) -> dt.DType:
     """The dtype of an arithmetic result of two operands."""
     return dt.result_type([tensor1, tensor2])
@@ -183,14 +202,20 @@ def broadcast_shapes(*shapes) -> Size:
         ) from None
 
 
+@_overridable
 def broadcast_tensors(*tensors):
     """All tensors expanded to their common shape; those that have it are returned as they are."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
+    if any(t.is_nested for t in tensors):
+        from .table.packets import ops
+
+        return tuple(ops.broadcast_tensors(list(tensors)))
     shape = broadcast_shapes(*(t.shape for t in tensors))
     return tuple(t if tuple(t.shape) == tuple(shape) else t.expand(shape) for t in tensors)
 
 
+@_overridable
 def _assert(condition, message) -> None:
     """Python's `assert` as a function, which symbolic traces record."""
     assert condition, message
@@ -223,6 +248,8 @@ def get_num_threads() -> int:
 def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0,
                requires_grad: bool = False) -> Tensor:
     """A vector that shares the memory of an object with the buffer protocol."""
+    if _asks and fast["ACTIVE"] and (taken := _taken_over(frombuffer, locals())):
+        return taken[0]
     kind = dt.as_dtype(dtype)
     size = memoryview(buffer).nbytes
     if size == 0 or count == 0:
@@ -247,16 +274,15 @@ def to_dlpack(tensor: Tensor):
     return tensor.__dlpack__()
 
 
+@_overridable
 def get_device(input: Tensor) -> int:
     """Number of the device that a tensor lives on, -1 for the CPU."""
     return input.get_device()
 
 
+@_overridable
 def detach_(input: Tensor) -> Tensor:
     """Cut a tensor off its history, in place."""
     return input.detach_()
 
 
-overridable_functions(_assert, numel, is_floating_point, is_complex, is_nonzero, result_type,
-                broadcast_tensors, get_device, detach_)
-overridable_functions(tensor, as_tensor, asarray, from_numpy, frombuffer, modes_only=True)

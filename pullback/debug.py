@@ -15,11 +15,12 @@ import numpy as np
 from . import errors
 from .autograd.anomaly_mode import Watcher, array_of, source_line, unwatch, watch
 from .core import stack, surface
-from .core.derivative import DEFAULT
 from .core.handle import Tensor
-from .core.state import count, renewed, state
-from .core.tape import Port, place
+from .core.tape import Port
+from .errors import place
 from .table import lists as foreach
+from .table.derivative import DEFAULT
+from .threads.state import count, renewed, state
 
 __all__ = ["nans"]
 

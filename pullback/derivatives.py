@@ -8,7 +8,7 @@
       result: self_t * other_p + self_p * other_t
 
 The keys are inputs (gradient formulas) and outputs (forward formulas).  Formulas are Python
-expressions, as in the table itself; see CONTRIBUTING.md.  Read next: `core/derivative.py`,
+expressions, as in the table itself; see CONTRIBUTING.md.  Read next: `table/derivative.py`,
 `table/checks.py`.
 """
 
@@ -19,11 +19,12 @@ import os
 from collections.abc import Iterable
 
 from . import errors
-from .core.derivative import DEFAULT, derivatives_of, mapping_of, sort, split
-from .core.expression import parse
-from .core.op import Op, OpOverload, aliases, families, overload_of, registry
+from .core.op import Op, aliases, families, registry
+from .core.overload import OpOverload, overload_of
 from .core.schema import Schema
 from .table import checks, yaml
+from .table.derivative import DEFAULT, derivatives_of, mapping_of, sort, split
+from .table.expression import parse
 
 __all__ = ["dump", "forward_mode", "load", "validate"]
 

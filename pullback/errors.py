@@ -12,10 +12,12 @@ import contextlib
 import os
 import re
 import sys
+import warnings
 import weakref
 from bisect import bisect_right
 from collections.abc import Iterable
 from pickle import UnpicklingError
+from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _INTERNAL = (_HERE, "<pullback")
@@ -47,11 +49,53 @@ def user_line(depth: int = 1) -> str:
     return "<unknown>:0"
 
 
+def warn(text: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, kind, stacklevel=level)
+
+
+said: set[str] = set()  # what was warned of
+warnings_repeat = False  # what `set_warn_always` was given
+
+
+def warn_once(about: str, text: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line, once per process for each matter unless `set_warn_always`."""
+    if about not in said or warnings_repeat:
+        said.add(about)
+        warn(text, kind)
+
+
 def describe_place(where: tuple | None) -> str:
     """`file:line` of a recorded place (code object, instruction offset)."""
     if where is None:
         return "an unrecorded line"
     return f"{os.path.basename(where[0].co_filename)}:{_line(where)}"
+
+
+users: set = set()  # names of files that are known not to be of this package
+_own: set = set()  # of those that are
+
+
+def place(depth: int = 2) -> tuple:
+    """The user's place: code object and instruction offset of the innermost outer frame.
+
+    Looking at a frame makes an object of it, so those known to be ours are skipped by `depth`.
+    """
+    frame = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        name = code.co_filename
+        if name not in _own:
+            if name in users or not name.startswith(_INTERNAL):
+                users.add(name)
+                return code, frame.f_lasti
+            if name[0] != "<":  # generated functions come and go
+                _own.add(name)
+        frame = frame.f_back
+    return None
 
 
 def line_of(frame) -> int:
@@ -62,7 +106,7 @@ def line_of(frame) -> int:
 
 
 _SHORT = 1 << 12  # bytes of instructions
-_tables: dict = {}  # id of a long code object -> a reference to it, starts of its ranges, lines
+_tables: dict = {}  # id of a code object -> a reference to it, starts of its ranges, lines
 
 
 def _line(where: tuple) -> int:
@@ -75,11 +119,9 @@ def _line(where: tuple) -> int:
             line = line if number is None else number
             starts.append(start)
             lines.append(line)
-        found = None, starts, lines
-        if starts and starts[-1] >= _SHORT:
-            key = id(code)
-            found = weakref.ref(code, lambda _: _tables.pop(key, None)), starts, lines
-            _tables[key] = found
+        key = id(code)
+        found = weakref.ref(code, lambda _, held=_tables: held.pop(key, None)), starts, lines
+        _tables[key] = found
     _, starts, lines = found
     return lines[max(bisect_right(starts, last) - 1, 0)] if lines else code.co_firstlineno
 
@@ -137,13 +179,10 @@ def named(kind: type, name: str, what: str, state: list[str] = (), cure: str = "
     return kind(text(f"{name} ({user_line(2)}): {first}", [*rest, *state], cure or kind.cure))
 
 
-_LINE = re.compile(r"\S+:\d+\)?")
-
-
 def located(error: PullbackError, state: list[str] = ()) -> None:
     """Give an error the user's line in its first line and a cure, whoever raised it."""
     first, *rest = str(error).splitlines() or [""]
-    if not _LINE.search(first):
+    if not re.search(r"\S+:\d+\)?", first):
         first = f"{first} ({user_line(2)})"
         if not any("Fix:" in line for line in rest):
             rest += text("", state, error.cure).splitlines()[1:]
@@ -325,6 +364,15 @@ class GraphFreed(PullbackError, RuntimeError):
     """
 
 
+class LayoutError(PullbackError, NotImplementedError):
+    """An operator, or a function, does not take tensors of this layout.
+
+    Sparse, nested, masked and quantised tensors have the operators that mean something for them.
+    """
+
+    cure = "convert the tensor first, for instance with .to_dense()"
+
+
 class NoGraph(PullbackError, RuntimeError):
     """Backward was asked of a tensor that has no history.
 
@@ -384,9 +432,9 @@ class DerivativeNotWritten(PullbackError, NotImplementedError):
 class NotInThisBuild(PullbackError, NotImplementedError):
     """The operator has a place in PyTorch's registry, but this package does not provide it.
 
-    Cause: it belongs to sparse or nested tensors, or to the library of one vendor; or it was called
-    with an argument that only such a library knows.  Cure: the message names the dense operator
-    that does the same; `python -m pullback table` lists all of these operators.
+    Cause: it belongs to sparse or nested tensors, or to packed weights of one vendor's library; or
+    it was called with an argument that only such a library knows.  Cure: the message names the
+    dense operator that does the same; `python -m pullback table` lists all of these operators.
     """
 
     cure = "use the operator for dense tensors"
@@ -492,6 +540,15 @@ class CompileError(PullbackError, RuntimeError):
     """
 
 
+class AliasedInputs(CompileError, AssertionError):
+    """Inputs of a compiled function share memory, one of them is written, and they have no base in
+    common.
+
+    Cause: `aot.config.strict_input_aliases` asks for PyTorch's restrictions.  Cure: `clone()` one
+    of the inputs, or leave the setting off: then such inputs are no problem.
+    """
+
+
 class OverBudget(CompileError):
     """A compiled function needs more memory than `compile(memory=...)` allows.
 
@@ -561,6 +618,15 @@ class OrderError(PullbackError, RuntimeError, AssertionError):
 
     Cause: for instance `GradScaler.step` twice without `update` between.  Cure: as the message
     says.
+    """
+
+
+class LayerRefused(PullbackError, AssertionError):
+    """A layer, or the dtype of its weights, that `utils.mkldnn.to_mkldnn` cannot take.
+
+    Cause: its layers are for inference: batch normalisation in training, or without parameters or
+    running statistics, is none, and neither are convolutions with padding by name or other than
+    zeros.  Cure: call `module.eval()` first; leave out the layer that the message names.
     """
 
 
@@ -638,6 +704,63 @@ _COMPILER = (
     "GraphNotSupported",
     "GraphTooLarge",
 )
+
+
+def freed(node: Any) -> GraphFreed:
+    """The error for a node whose saved values are gone."""
+    return GraphFreed(
+        text(
+            "Trying to backward through the graph a second time (or directly access saved tensors "
+            "after they have already been freed): "
+            f"the saved values of {node.name()} ({describe_place(node.where)}) are gone",
+            cure="Specify retain_graph=True in the first backward() or grad()",
+        )
+    )
+
+
+def operation_of(node: Any) -> str:
+    """The operation that a node differentiates: `Mul`, or the class of a custom function."""
+    return node.name().rpartition("::")[2].partition("Backward")[0]
+
+
+def output_of(t: Any) -> str:
+    """Which result of what a tensor is, for messages: `0 of Unbind`."""
+    edge = t._edge
+    node, number = (edge.node, edge.number) if hasattr(edge, "number") else (edge, 0)
+    return f"{number} of {operation_of(node)}"
+
+
+def modified(node: Any, name: str, value: Any) -> SavedValueModified:
+    """The error for a saved value that was overwritten."""
+    cell = value._cell
+    if not cell.counted:
+        return SavedValueModified(
+            text(
+                "Inference tensors cannot be saved for backward: the gradient of "
+                f"{node.name()} ({describe_place(node.where)}) needs `{name}`, which was "
+                "made in inference mode",
+                f"{name}: {value.dtype.name}{list(value._payload.shape)}",
+                "clone() it outside of inference_mode() first, or use no_grad() instead",
+            )
+        )
+    late = sum(s > node.stamp for s in cell.stamps)
+    expected = cell.version - late
+    operation = operation_of(node).lower()
+    made = "" if value._edge is None or hasattr(value._edge, "leaf") else (
+        f"which is output {output_of(value)}, ")
+    return SavedValueModified(
+        text(
+            "one of the variables needed for gradient computation has been modified by an "
+            "inplace operation: "
+            f"the gradient of `{operation}` ({describe_place(node.where)}) needs `{name}`, "
+            "which was "
+            f"overwritten at {describe_place(cell.where)} after it was saved",
+            f"{name}: {value.dtype.name}{list(value._payload.shape)}, {made}is at version "
+            f"{cell.version}; expected version {expected} instead",
+            "use the out-of-place operator (x = x + y instead of x.add_(y)), or clone before "
+            "writing",
+        )
+    )
 
 
 def __getattr__(name: str) -> type:

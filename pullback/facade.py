@@ -108,12 +108,12 @@ def public_path(module: str) -> str:
 
 
 class Shelf(types.ModuleType):
-    """A package that loads its files on demand; who looks into its `__dict__` finds them all."""
+    """A module that loads its names on demand; who looks into its `__dict__` finds them all."""
 
     @property
     def __dict__(self):
         held = _held(self)
-        for name in held["__all__"]:
+        for name in self.__all__:
             if name not in held:
                 held[name] = getattr(self, name)
         return held
@@ -122,7 +122,7 @@ class Shelf(types.ModuleType):
 _held = types.ModuleType.__dict__["__dict__"].__get__
 
 
-class Package(types.ModuleType):
+class Package(Shelf):
     """A package with functions that are named as files of it: importing one hides no function."""
 
     def __setattr__(self, name: str, value) -> None:

@@ -13,9 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from .core.handle import Tensor
-from .core.subclass_door import announce, overridable_module
 from .errors import ArgumentError, BadValue, ShapeError
 from .table.packets import ops
+from .tensor.overridable import asks_in as _asks_in
+from .tensor.overridable import overridable as _overridable
+from .tensor.overridable import taken_over as _taken_over
+
+_asks = _asks_in(globals())
 
 
 def einsum(*args) -> Tensor:
@@ -26,13 +30,8 @@ def einsum(*args) -> Tensor:
     """
     if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], (list, tuple)):
         args = (args[0], *args[1])  # an old way to call it
-    return _einsum(*args)
-
-
-einsum._asks = True  # type: ignore[attr-defined]  # `_einsum` does, with one way to call it
-
-
-def _einsum(*args) -> Tensor:
+    if _asks and (taken := _taken_over(einsum, args)):
+        return taken[0]
     if len(args) < 2:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or "
                          "at least one operand and its subscripts list")
@@ -50,7 +49,7 @@ def _path(equation: str, operands: list[Tensor]) -> list[int] | None:
 
     `backends.opt_einsum` says whether to look for one, and how.
     """
-    machine = sys.modules.get(f"{__package__}.machine")  # not there: nobody has said anything
+    machine = sys.modules.get(f"{__package__}.torch.machine")  # not there: nobody has said anything
     enabled, strategy = (True, "auto") if machine is None else (
         machine.backends.opt_einsum.enabled, machine.backends.opt_einsum.strategy)
     if not enabled:
@@ -97,6 +96,8 @@ def _subscript(numbers: Sequence) -> str:
 
 def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor:
     """Products summed over dims: a number counts them, two lists name them."""
+    if _asks and (taken := _taken_over(tensordot, locals())):
+        return taken[0]
     if isinstance(dims, Tensor):
         dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, (list, tuple)):
@@ -120,6 +121,8 @@ def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor
 
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """Product of matrices in the cheapest order."""
+    if _asks and (taken := _taken_over(chain_matmul, locals())):
+        return taken[0]
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = tuple(matrices[0])
     if out is None:
@@ -136,16 +139,22 @@ def _listed(tensors: tuple) -> list[Tensor]:
 
 def meshgrid(*tensors: Tensor, indexing: str | None = None):
     """Coordinates of a grid whose axes are the given vectors."""
+    if _asks and (taken := _taken_over(meshgrid, locals())):
+        return taken[0]
     return ops.meshgrid(_listed(tensors), indexing=indexing or "ij")
 
 
 def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices along the diagonal of one matrix."""
+    if _asks and (taken := _taken_over(block_diag, locals())):
+        return taken[0]
     return ops.block_diag(_listed(tensors))
 
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of the elements of vectors."""
+    if _asks and (taken := _taken_over(cartesian_prod, locals())):
+        return taken[0]
     return ops.cartesian_prod(_listed(tensors))
 
 
@@ -159,6 +168,8 @@ _DISTANCE_MODES = {
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
           compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """p-norm distances of all rows of two (batches of) matrices."""
+    if _asks and (taken := _taken_over(cdist, locals())):
+        return taken[0]
     if compute_mode not in _DISTANCE_MODES:
         raise BadValue(f"{compute_mode} is not a valid value for compute_mode; these are: "
                        f"{', '.join(_DISTANCE_MODES)}")
@@ -168,6 +179,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None):
     """Values without immediate repetitions, and what else was asked for."""
+    if _asks and (taken := _taken_over(unique_consecutive, locals())):
+        return taken[0]
     return input.unique_consecutive(return_inverse, return_counts, dim)
 
 
@@ -179,7 +192,7 @@ def _at_least(name: str):
         return tuple(packet(t) for t in _listed(tensors))
     function.__name__ = name
     function.__doc__ = "Tensors with dimensions of size 1 added where they have too few."
-    return function
+    return _overridable(function)
 
 
 atleast_1d, atleast_2d, atleast_3d = map(_at_least, ("atleast_1d", "atleast_2d", "atleast_3d"))
@@ -189,6 +202,7 @@ atleast_1d, atleast_2d, atleast_3d = map(_at_least, ("atleast_1d", "atleast_2d",
 # the operators, as their schemas say, and `nn.functional` take the mean.
 
 
+@_overridable
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                      pos_weight: Tensor | None = None,
                                      reduction: int = 0) -> Tensor:
@@ -196,12 +210,14 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
+@_overridable
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
                           reduction: int = 0) -> Tensor:
     """1 - cosine where the target is 1, else its excess over a margin; not reduced unless asked."""
     return ops.cosine_embedding_loss(input1, input2, target, margin, reduction)
 
 
+@_overridable
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Sequence[int] | Tensor,
              target_lengths: Sequence[int] | Tensor, blank: int = 0, reduction: int = 0,
              zero_infinity: bool = False) -> Tensor:
@@ -210,24 +226,28 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Sequence[int] | 
                         zero_infinity)
 
 
+@_overridable
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
                          reduction: int = 0) -> Tensor:
     """Distances where the target is 1, what they lack of a margin elsewhere; not reduced."""
     return ops.hinge_embedding_loss(input, target, margin, reduction)
 
 
+@_overridable
 def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *,
            log_target: bool = False) -> Tensor:
     """Terms of the divergence of `target` from exp(`input`); not reduced unless asked."""
     return ops.kl_div(input, target, reduction, log_target=log_target)
 
 
+@_overridable
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
                         reduction: int = 0) -> Tensor:
     """What the difference of two scores lacks of a margin; not reduced unless asked."""
     return ops.margin_ranking_loss(input1, input2, target, margin, reduction)
 
 
+@_overridable
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
                         p: float = 2.0, eps: float = 1e-06, swap: bool = False,
                         reduction: int = 0) -> Tensor:
@@ -251,7 +271,5 @@ def __getattr__(name: str):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-overridable_module(__name__)
 for _loss in _LOSSES:  # PyTorch has them at top level only
     _loss.__module__ = __package__
-announce((lambda: einsum, _einsum))

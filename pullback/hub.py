@@ -42,15 +42,9 @@ def _offline(what: str, cure: str):
                                              "this package downloads nothing", cure))  # fmt: skip
 
 
-def load_state_dict_from_url(
-    url: str,
-    model_dir: str | None = None,
-    map_location: Any = None,
-    progress: bool = True,
-    check_hash: bool = False,
-    file_name: str | None = None,
-    weights_only: bool = True,
-) -> Any:
+def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None,
+                             progress: bool = True, check_hash: bool = False,
+                             file_name: str | None = None, weights_only: bool = True) -> Any:
     """Load a file that was downloaded from `url` before."""
     folder = model_dir or os.path.join(get_dir(), "checkpoints")
     path = os.path.join(folder, file_name or os.path.basename(urlparse(url).path))

@@ -5,14 +5,17 @@ What the schema language cannot say, or what draws random numbers, stands here a
 
 from __future__ import annotations
 
+import sys
+
 from .core.handle import Tensor
-from .core.op import aliases, families
-from .core.subclass_door import overridable_functions, overridable_module
-from .errors import ArgumentError, BadValue, LinAlgError, ShapeError
+from .errors import ArgumentError, BadValue, LinAlgError, ShapeError  # noqa: F401  LinAlgError is offered
+from .facade import Shelf
 from .table.packets import ops
+from .table.prefixed import module_of
+from .tensor.overridable import asks_in as _asks_in
+from .tensor.overridable import taken_over as _taken_over
 
-__all__ = ["LinAlgError", "pca_lowrank", "svd_lowrank"]
-
+_asks = _asks_in(globals())
 
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None):
     """The largest `q` singular values of A - M with their vectors U and V, by random projection.
@@ -20,6 +23,8 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     Good where the others are small; `niter` steps of subspace iteration make it better
     (N. Halko, P. G. Martinsson, J. A. Tropp, Finding structure with randomness, 2009).
     """
+    if _asks and (taken := _taken_over(svd_lowrank, locals())):
+        return taken[0]
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     matrix = A if M is None else A - M.expand(A.shape)
     rows, columns = matrix.shape[-2:]
@@ -43,6 +48,8 @@ def _span(matrix: Tensor, q: int, niter: int) -> Tensor:
 
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2):
     """Principal components of the rows of A: `svd_lowrank` of A less the mean of its rows."""
+    if _asks and (taken := _taken_over(pca_lowrank, locals())):
+        return taken[0]
     rows, columns = A.shape[-2:]
     q = min(6, rows, columns) if q is None else q
     if not 0 <= q <= min(rows, columns):
@@ -65,6 +72,8 @@ def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor |
     Found from the whole decomposition, not by iteration: exact, differentiable, and what would
     steer or watch an iteration has nothing to do.
     """
+    if _asks and (taken := _taken_over(lobpcg, locals())):
+        return taken[0]
     rows = A.shape[-1]
     k = k if k is not None else X.shape[-1] if X is not None else 1
     if A.ndim < 2 or A.shape[-2] != rows:
@@ -90,18 +99,8 @@ def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor |
     return values, vectors
 
 
-def __getattr__(name: str):
-    if f"linalg_{name}" in ops:
-        found = getattr(ops, f"linalg_{name}")
-        globals()[name] = found
-        return found
-    raise AttributeError(f"module 'pullback.linalg' has no attribute '{name}'")
+__getattr__, __dir__ = module_of("linalg", globals(),
+                                 ("LinAlgError", "lobpcg", "pca_lowrank", "svd_lowrank"))
+sys.modules[__name__].__class__ = Shelf
 
 
-def __dir__() -> list[str]:
-    own = {n[len("linalg_"):] for n in (*families, *aliases) if n.startswith("linalg_")}
-    return sorted(own | {"LinAlgError"})
-
-
-overridable_module(__name__)
-overridable_functions(lobpcg)

@@ -18,6 +18,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing import *  # noqa: F403
+from typing import Any
 
 from . import errors
 from .errors import ProcessExitedException, ProcessRaisedException
@@ -36,6 +37,7 @@ __all__ = [
     "start_processes",
 ]
 
+__path__: list[str] = []  # PyTorch has modules below it: `torch/install.py`
 _STRATEGIES = {"file_descriptor", "file_system"}
 _strategy = "file_descriptor"
 
@@ -171,3 +173,9 @@ def spawn(fn: Callable, args: Sequence = (), nprocs: int = 1, join: bool = True,
           daemon: bool = False, start_method: str = "spawn") -> ProcessContext | None:
     """Run `fn(rank, *args)` in new processes that are spawned."""
     return start_processes(fn, args, nprocs, join, daemon, start_method)
+
+
+def __getattr__(name: str) -> Any:
+    from .facade import elsewhere
+
+    return elsewhere(__name__, name)

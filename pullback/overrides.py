@@ -19,11 +19,13 @@ from typing import Any
 
 from .core.handle import Tensor
 from .core.op import families
-from .core.state import count, state, tied, tied_block
-from .core.subclass_door import DisableTorchFunction, DisableTorchFunctionSubclass, Enabled
 from .interp import function_overrides
 from .interp.function_overrides import answered, members, takes_part
 from .table.packets import Packet
+from .tensor.overridable import ask_from_now_on, asks_itself
+from .threads.asking import DisableTorchFunction, DisableTorchFunctionSubclass, Enabled
+from .threads.blocks import tied, tied_block
+from .threads.state import count, state
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",
@@ -49,7 +51,7 @@ class TorchFunctionMode:
         raise NotImplementedError(f"{type(self).__name__} defines no __torch_function__")
 
     def __enter__(self) -> TorchFunctionMode:
-        function_overrides.arm()
+        ask_from_now_on()
         state.dispatch.function_modes = (*state.dispatch.function_modes, self)
         count("ACTIVE", 1)
         return self
@@ -117,7 +119,7 @@ def enable_reentrant_dispatch() -> Iterator[None]:
 
 def has_torch_function(relevant_args: Iterable) -> bool:
     """Is somebody to be asked, an argument that takes part or a mode?"""
-    if state.dispatch.declines:
+    if state.dispatch.declines is True:
         state.dispatch.declines = False
         return False
     if not isinstance(relevant_args, Iterable):
@@ -154,10 +156,9 @@ def redispatch_function(func: Callable, types: tuple, args: tuple = (),
     Functions that it calls ask as ever.
     """
     kwargs = kwargs or {}
-    if "_asks" in getattr(func, "__dict__", ()):
-        return func.__wrapped__(*args, **kwargs)
-    if isinstance(func, FunctionType) and not func.__module__.startswith("pullback"):
-        state.dispatch.declines = True
+    own = asks_itself(func)
+    if own or isinstance(func, FunctionType) and not func.__module__.startswith("pullback"):
+        state.dispatch.declines = func if own else True
         try:
             return func(*args, **kwargs)
         finally:

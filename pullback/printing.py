@@ -108,19 +108,10 @@ def _tensor_str(tensor, indent: int) -> str:
     return _values(array, tensor.dtype.name, indent, _options) if array.size else "[]"
 
 
-def tensor_repr(
-    array: np.ndarray,
-    dtype_name: str,
-    *,
-    requires_grad: bool = False,
-    grad_fn_name: str | None = None,
-    device: str = "cpu",
-    default_dtype: str = "float32",
-    prefix: str = "tensor(",
-    indent: int = 0,
-    extra: tuple[str, ...] = (),
-    options: PrintOptions | None = None,
-) -> str:
+def tensor_repr(array: np.ndarray, dtype_name: str, *, requires_grad: bool = False,
+                grad_fn_name: str | None = None, device: str = "cpu",
+                default_dtype: str = "float32", prefix: str = "tensor(", indent: int = 0,
+                extra: tuple[str, ...] = (), options: PrintOptions | None = None) -> str:
     """The text of a tensor.
 
     `dtype_name` is the name without `torch.`; float16 and bfloat16 arrays may come in any type that
@@ -143,10 +134,7 @@ def tensor_repr(
         text = _values(array, dtype_name, column, opts)
         if dtype_name not in _unnamed_dtypes(default_dtype):
             suffixes.append(f"dtype=torch.{dtype_name}")
-    if grad_fn_name is not None:
-        suffixes.append(f"grad_fn=<{grad_fn_name}>")
-    elif requires_grad:
-        suffixes.append("requires_grad=True")
+    suffixes += _history(requires_grad, grad_fn_name)
     return _with_suffixes(prefix + text, [*suffixes, *extra], column, opts.linewidth)
 
 
@@ -158,26 +146,40 @@ def opaque_repr(
     return with_facts("...", dtype_name, size, device=device, **facts)
 
 
-def with_facts(
-    contents: str,
-    dtype_name: str,
-    *more: str,
-    requires_grad: bool = False,
-    grad_fn_name: str | None = None,
-    device: str = "cpu",
-    default_dtype: str = "float32",
-    prefix: str = "tensor(",
-) -> str:
+def with_facts(contents: str, dtype_name: str, *more: str, requires_grad: bool = False,
+               grad_fn_name: str | None = None, device: str = "cpu", default_dtype: str = "float32",
+               prefix: str = "tensor(") -> str:
     """The text of a tensor whose values are given as text."""
     suffixes = [] if device == "cpu" else [f"device='{device}'"]
     suffixes += more
     if dtype_name not in _unnamed_dtypes(default_dtype):
         suffixes.append(f"dtype=torch.{dtype_name}")
-    if grad_fn_name is not None:
-        suffixes.append(f"grad_fn=<{grad_fn_name}>")
-    elif requires_grad:
-        suffixes.append("requires_grad=True")
+    suffixes += _history(requires_grad, grad_fn_name)
     return _with_suffixes(prefix + contents, suffixes, len(prefix), _options.linewidth)
+
+
+def composed_repr(parts: list[tuple[str, str]], facts: list[str], dtype_name: str, *more: str,
+                  requires_grad: bool = False, grad_fn_name: str | None = None,
+                  default_dtype: str = "float32", breaks: bool = False,
+                  contents: str | None = None) -> str:
+    """The text of a tensor that is made of others: names and texts of these, and facts.
+
+    With `breaks`, the facts begin on a line of their own.
+    """
+    indent = len("tensor(")
+    text = contents or (",\n" + " " * indent).join([f"{n}=tensor({v})" for n, v in parts])
+    suffixes = list(facts)
+    if dtype_name not in _unnamed_dtypes(default_dtype):
+        suffixes.append(f"dtype=torch.{dtype_name}")
+    suffixes += [*more, *_history(requires_grad, grad_fn_name)]
+    return _with_suffixes(f"tensor({text}", suffixes, indent, _options.linewidth, breaks)
+
+
+def _history(requires_grad: bool, grad_fn_name: str | None) -> list[str]:
+    """The node that made a tensor, or that it wants a gradient."""
+    if grad_fn_name is not None:
+        return [f"grad_fn=<{grad_fn_name}>"]
+    return ["requires_grad=True"] if requires_grad else []
 
 
 def _unnamed_dtypes(default_dtype: str) -> tuple[str, ...]:
@@ -186,14 +188,15 @@ def _unnamed_dtypes(default_dtype: str) -> tuple[str, ...]:
     return (default_dtype, paired, "int64", "bool")
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int, linewidth: int) -> str:
+def _with_suffixes(text: str, suffixes: list[str], indent: int, linewidth: int,
+                   breaks: bool = False) -> str:
     """Append the suffixes, each on the last line if it fits and on a new one if not."""
     # One column more than is there, as PyTorch counts; it decides where lines break.
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if used + len(suffix) + 2 > linewidth:
+        if breaks or used + len(suffix) + 2 > linewidth:
             text += ",\n" + " " * indent + suffix
-            used = indent + len(suffix)
+            used, breaks = indent + len(suffix), False
         else:
             text += ", " + suffix
             used += len(suffix) + 2

@@ -15,7 +15,6 @@ is added up is in `autograd/profiler_events.py`.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import socket
@@ -32,10 +31,10 @@ from .autograd.profiler_events import EventList, FunctionEvent
 from .capture.run import Program
 from .core import stack, surface
 from .core.handle import Tensor
-from .core.state import count, renewed
 from .core.tape import Accumulate, Port
 from .table import lists as foreach
 from .table import packets as table
+from .threads.state import count, renewed
 
 __all__ = [
     "ProfilerAction",
@@ -135,7 +134,7 @@ def _enter(name: str, args: Iterable = (), node=None) -> FunctionEvent:
     event = FunctionEvent(name, threading.get_ident(), _thread.open[-1] if _thread.open else None)
     for recorder in _recorders:
         if recorder.shapes:
-            event.input_shapes = [list(a._data.shape) if isinstance(a, Tensor) else
+            event.input_shapes = [list(a._payload.shape) if isinstance(a, Tensor) else
                                   list(a.shape) if hasattr(a, "shape") else [] for a in args]
         if recorder.stacks:
             event.stack = [errors.user_line(3)]
@@ -153,7 +152,7 @@ def _leave(event: FunctionEvent, out=None) -> None:
     if out is not None and any(r.memory for r in _recorders):
         made = out if isinstance(out, (tuple, list)) else (out,)
         event.cpu_memory_usage = sum(
-            getattr(getattr(o, "_data", o), "nbytes", 0) for o in made if o is not None)
+            getattr(getattr(o, "_payload", o), "nbytes", 0) for o in made if o is not None)
     for recorder in _recorders:
         recorder.events.append(event)
 
@@ -243,7 +242,7 @@ class Recorder:
         return EventList(sorted(self.events, key=lambda e: e.start), self.begun, self.ended)
 
 
-class record_function:
+class record_function(contextlib.ContextDecorator):
     """A named range, as a context manager or decorator; costs nothing to speak of while off."""
 
     def __init__(self, name: str, args: str | None = None) -> None:
@@ -259,13 +258,8 @@ class record_function:
             _leave(self.event)
         self.event = None
 
-    def __call__(self, function: Callable) -> Callable:
-        @functools.wraps(function)
-        def run(*args, **kwargs):
-            with record_function(self.name, self.args):
-                return function(*args, **kwargs)
-
-        return run
+    def _recreate_cm(self) -> record_function:  # each call of a decorated function is a range
+        return record_function(self.name, self.args)
 
 
 # the profiler

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .core.op import families, overload_of
+from .core.op import families
+from .core.overload import overload_of
 from .table.packets import load_all
 
 

@@ -12,7 +12,7 @@ import types
 from typing import Any
 
 from . import errors
-from .core.state import tied
+from .threads.blocks import tied
 
 
 class Settings(types.ModuleType):

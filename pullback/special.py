@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from .core.op import aliases, families
-from .table.packets import ops
+import sys
 
+from .facade import Shelf
+from .table.prefixed import module_of
 
-def __getattr__(name: str):
-    if f"special_{name}" in ops:
-        found = getattr(ops, f"special_{name}")
-        globals()[name] = found
-        return found
-    raise AttributeError(f"module 'pullback.special' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted(n[len("special_"):] for n in (*families, *aliases) if n.startswith("special_"))
+__getattr__, __dir__ = module_of("special", globals())
+sys.modules[__name__].__class__ = Shelf

@@ -585,7 +585,7 @@ class CapturedStorage:
         if size < 0:
             raise errors.RefusedValue(
                 f"Storage size must not be negative, got {size} ({errors.user_line()})")
-        self._tensor._data.interp.resized(self._tensor, size)
+        self._tensor._payload.interp.memory.resized(self._tensor, size)
         return self
 
     def __getattr__(self, name: str):
@@ -598,7 +598,7 @@ class WrapperStorage:
 
     def __init__(self, t: Tensor):
         self._cell, self.device = cell_of(t), t.device
-        box = t._data
+        box = t._payload
         steps = [(n - 1) * s for n, s in zip(box.shape, box.strides)]
         self._bytes = box.offset + sum(steps) + box.dtype.itemsize if 0 not in box.shape else 0
 
@@ -632,13 +632,13 @@ class WrapperStorage:
 
 def untyped_storage(self: Tensor) -> UntypedStorage | CapturedStorage | WrapperStorage:
     """The memory behind this tensor; the same object for all tensors that show it."""
-    if is_wrapper_data(self._data):
+    if is_wrapper_data(self._payload):
         return WrapperStorage(self)
-    if getattr(getattr(self._data, "interp", None), "adopts", False):
+    if getattr(getattr(self._payload, "interp", None), "adopts", False):
         return CapturedStorage(self)
-    if type(self._data) is Fake:
-        return memory.storage_object(memory.root_of(self), _made_without_data)
-    return memory.storage_object(memory.owner_of(self), _made)
+    if type(self._payload) is Fake:
+        return memory.storage_object(memory.root_of(self), _made_without_data, self)
+    return memory.storage_object(memory.owner_of(self), _made, self)
 
 
 def storage(self: Tensor) -> TypedStorage:

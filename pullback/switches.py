@@ -12,10 +12,10 @@ import warnings
 from . import errors
 from .array import device as dev
 from .array import dtype as dt
-from .core.state import state
 from .tensor import legacy_types as legacy
+from .threads.state import state
 
-_kept = {"deterministic": 0, "precision": "highest", "warn_always": False}
+_kept = {"deterministic": 0, "precision": "highest"}
 _DEBUG_MODES = ("default", "warn", "error")
 _PRECISIONS = ("highest", "high", "medium")
 
@@ -100,15 +100,15 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_warn_always(flag: bool, /) -> None:
-    """Kept: warnings follow Python's filters."""
+    """Are warnings that come once per process to come each time?  Python's filters come after."""
     if not isinstance(flag, bool):
         raise errors.ArgumentError(f"setWarnOnlyOnce expects a bool, but got {type(flag).__name__}")
-    _kept["warn_always"] = flag
+    errors.warnings_repeat = flag
 
 
 def is_warn_always_enabled() -> bool:
     """What was asked of `set_warn_always`."""
-    return _kept["warn_always"]
+    return errors.warnings_repeat
 
 
 # threads

@@ -22,10 +22,11 @@ sys.path.insert(0, str(ROOT))
 
 import pullback
 from pullback import derivatives, errors
-from pullback.core.expression import BUILTINS, lookup
 from pullback.core.formula import GIVEN
-from pullback.core.op import OpOverload, aliases, families, overload_of
+from pullback.core.op import aliases, families
+from pullback.core.overload import OpOverload, overload_of
 from pullback.table import checks
+from pullback.table.expression import BUILTINS, lookup
 from pullback.table.packets import Packet
 from pullback.testing import samples
 

@@ -23,9 +23,9 @@ sys.path.insert(0, str(ROOT))
 from coverage_cells import COLUMNS
 
 import pullback
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.errors import PullbackError
-from pullback.ops.not_provided import REASONS, absent
 
 NOTE = "<!-- Made by tools/gen_docs.py; change what it reads, then run `make docs`. -->\n\n"
 
@@ -105,12 +105,10 @@ def coverage_page() -> str:
         entry = overload_of(shown[name])
         cells = [describe(entry) for describe in COLUMNS.values()]
         groups.setdefault(shown[name].__module__.rpartition(".")[2], {})[name] = cells
-    missing = {n: e for n, e in absent().items() if n not in registry}
     everything = {n: cells for rows in groups.values() for n, cells in rows.items()}
     text = [
-        f"# Coverage\n\n{NOTE}The operator table has {len(shown)} operators; "
-        f"{len(missing)} more of PyTorch's derivative table are not provided "
-        f"([listed below](#not-provided)).\n\n{INTRODUCTION}",
+        f"# Coverage\n\n{NOTE}The operator table has {len(shown)} operators, all of PyTorch's "
+        f"derivative table among them.\n\n{INTRODUCTION}",
         f"## Summary\n\n{heading('file', 'operators')}",
     ]
     for family in sorted(groups):
@@ -122,7 +120,6 @@ def coverage_page() -> str:
         for name, cells in groups[family].items():
             text[-1] += f"\n| `{name}` | {' | '.join(cells)} |"
         text[-1] += "\n"
-    text.append(absent_section(missing))
     return "\n".join(text)
 
 
@@ -139,18 +136,6 @@ def counts(rows: dict[str, list[str]]) -> str:
         numbers.append(sum(bool(c) and c != LACKING.get(column) and not c.startswith("none:")
                            for c in cells))
     return " | ".join(map(str, numbers))
-
-
-def absent_section(missing: dict) -> str:
-    """The operators that are not provided, by their reasons."""
-    text = ("## Not provided\n\nThese operators of PyTorch's derivative table have no entry: "
-            "`pullback.ops.aten` knows them, and calling one raises `NotInThisBuild`.\n")
-    for family, reason in REASONS.items():
-        entries = sorted((e for e in missing.values() if e.family == family), key=lambda e: e.name)
-        if entries:
-            text += f"\n### {family}: {reason}\n\n| operator | instead |\n| --- | --- |\n"
-            text += "".join(f"| `{e.name}` | {e.instead} |\n" for e in entries)
-    return text
 
 
 if __name__ == "__main__":

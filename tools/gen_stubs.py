@@ -23,7 +23,8 @@ from generated import ROOT, main
 sys.path.insert(0, str(ROOT))
 
 import pullback
-from pullback.core.op import aliases, families, overload_of
+from pullback.core.op import aliases, families
+from pullback.core.overload import overload_of
 
 HEADER = '''\
 """%s Made from the operator table by tools/gen_stubs.py."""
@@ -38,14 +39,11 @@ from pullback.array.dtype import DType as _dtype
 from pullback.array.size import Size as Size
 
 # Names of builtin types that the package or Tensor use for something else.
-_bool = bool
-_complex = complex
-_float = float
-_int = int
-_str = str
-_type = type
+%s
 _Number = _int | _float | _bool | _complex
 '''
+BUILTINS = "\n".join(
+    f"_{name} = {name}" for name in ("bool", "complex", "float", "int", "str", "type"))
 
 # Schema type -> annotation. What is not listed is Any.
 # packages of this one that are not for users
@@ -338,7 +336,7 @@ def handle_stub() -> str:
             lines.append(f"def {name}{signature(value)}: ...")
         else:
             lines.append(f"{name}: Any")
-    head, tensor = HEADER % "Types of the handle.", tensor_class()
+    head, tensor = HEADER % ("Types of the handle.", BUILTINS), tensor_class()
     results = [line for name in sorted(named) for line in named[name]]
     return "\n".join([head, *results, *tensor, "", *lines]) + "\n"
 
@@ -363,7 +361,7 @@ def stub() -> str:
         taken.add(name)
     modules = [line for line in lines if line.startswith("from")]
     rest = [line for line in lines if not line.startswith("from")]
-    head = HEADER % "Types of the package's names."
+    head = HEADER % ("Types of the package's names.", BUILTINS)
     head += "device = _device\ndtype = _dtype\n"
     functions = operator_functions(taken)
     modules.append("from pullback.core.handle import Tensor as Tensor")

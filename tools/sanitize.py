@@ -87,9 +87,9 @@ KINDS = {
         {
             "table": tests("table"),
             "kernels": [
-                *tests("ops", "rows", "windows", "scans", "indirect", "diagonal", "sized",
-                       "bad_input", "wrong_arguments", "odd_numbers", "memory", "runtime", "vmath",
-                       "generated", "same_kernel", "sound"),
+                *tests("ops", "row_programs", "windows", "scans", "indirect", "diagonal",
+                       "symbolic_native", "bad_input", "wrong_arguments", "odd_numbers", "memory",
+                       "runtime", "vmath", "generated", "stored_and_read", "plan_checks"),
                 "tests/capture/test_warm_calls.py", "tests/array/test_random_native.py",
                 "tests/optim/test_compiled.py", "tests/optim/test_trajectories.py"],
             # "numpy" tells which programs are captured whole: only they are compiled
@@ -109,7 +109,7 @@ KINDS = {
         ("libtsan.so", "libstdc++.so"),
         {"TSAN_OPTIONS": "halt_on_error=0:report_signal_unsafe=0:log_path={}/tsan"},
         {
-            "kernels": [*tests("runtime", "rows", "windows"),
+            "kernels": [*tests("runtime", "row_programs", "windows"),
                         "--deselect", "tests/compile/test_runtime.py::test_fork"],
             "fuzz": ["--modes", "threads", "--full"],
         },

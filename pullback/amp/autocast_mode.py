@@ -18,9 +18,10 @@ from .. import errors
 from ..array import dtype as dt
 from ..core.handle import Tensor
 from ..core.stack import bind
-from ..core.state import count, state, tied
 from ..core.tape import Accumulate
 from ..pytree import tree_map
+from ..threads.blocks import tied
+from ..threads.state import count, state
 
 # device type -> dtype that it starts with; only the CPU's does anything here
 DEVICES = {"cpu": dt.bfloat16, "cuda": dt.float16, "mps": dt.float16, "xpu": dt.float16,

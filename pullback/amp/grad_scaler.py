@@ -17,8 +17,8 @@ import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
-from ..core.handle import Tensor, make
-from ..core.surface import mark_written
+from ..core.handle import Tensor, is_buffer, make
+from ..memory.versions import mark_written
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -94,9 +94,11 @@ class GradScaler:
             raise errors.DTypeError(errors.text(
                 "Attempting to unscale FP16 gradients.",
                 cure="keep the parameters in float32 and let autocast convert them"))
+        grads = [g if is_buffer(g._payload) or not g._payload.composed else g.own_values()
+                 for g in grads]
         inverse, found = 1.0 / self.get_scale(), {}
         for g in grads:
-            array = g._data
+            array = g._payload
             bad = not bool(np.isfinite(array).all())
             found[g.device] = max(found.get(g.device, 0.0), float(bad))
             with np.errstate(over="ignore", invalid="ignore"):
@@ -139,7 +141,7 @@ class GradScaler:
             if not found:
                 raise errors.OrderError("No inf checks were recorded prior to update.")
             value = self._moved(scale.item(), any(v.item() for v in found))
-        scale._data[...] = value
+        scale._payload[...] = value
         mark_written(scale)
         self._per_optimizer_states.clear()
 
@@ -191,7 +193,7 @@ class GradScaler:
                                     "from a disabled instance of GradScaler.")
         self._init_scale = state_dict["scale"]
         if self._scale is not None:
-            self._scale._data[...] = state_dict["scale"]
+            self._scale._payload[...] = state_dict["scale"]
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]

@@ -8,7 +8,8 @@ from typing import Any
 _FROM = {
     "capture.entry": "aot_function compiled_function",
     "capture.modules": "aot_module aot_module_simplified compiled_module",
-    "capture.compilers": "boxed_nop_preserve_node_meta draw_graph draw_graph_compile "
+    "capture.compilers": "SerializableAOTDispatchCompiler SerializableCallable "
+    "boxed_nop_preserve_node_meta draw_graph draw_graph_compile "
     "make_boxed_compiler make_boxed_func nop print_compile",
     "cut.settings": "config get_aot_compilation_context get_aot_graph_name "
     "get_graph_being_compiled set_model_name",

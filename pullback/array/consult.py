@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .. import errors
-from ..core.state import state
 from ..table.effects import effect_of
+from ..threads.state import state
 from .fake import Fake
 from .size import from_data, hinted, is_symbolic
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import errors
-from ..core.state import count, state, tied
+from ..threads.blocks import tied
+from ..threads.state import count, state
 
 
 class Device:

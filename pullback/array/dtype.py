@@ -87,9 +87,35 @@ class Unheld(DType):
             cure="use a dtype that NumPy or ml_dtypes know"))
 
 
-UNHELD = tuple(Unheld(name) for name in (
-    "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8",
-    "bits16", "float4_e2m1fn_x2", *(f"{kind}{n}" for kind in ("int", "uint") for n in range(1, 8)),
+class Quantized(Unheld):
+    """The dtype of numbers that are integers times a scale (`quantized/`).
+
+    A tensor of it is made of integers, and this is the name of the whole.
+    """
+
+    __slots__ = ("high", "low", "numbers")
+
+    def __init__(self, name: str, numbers: str, low: int, high: int):
+        super().__init__(name)
+        self.itemsize = 4 if name == "qint32" else 1
+        self.numbers, self.low, self.high = numbers, low, high  # the dtype of the integers
+
+    @property
+    def np(self):  # type: ignore[override]
+        raise errors.RefusedValue(errors.text(
+            f"Creation of quantized tensor requires quantized dtype like torch.quint8, and a scale "
+            f"({errors.user_line(3)})", f"dtype: torch.{self.name}",
+            "torch.quantize_per_tensor(x, scale, zero_point, dtype) makes one"))
+
+
+QUANTIZED = (
+    Quantized("qint8", "int8", -128, 127), Quantized("quint8", "uint8", 0, 255),
+    Quantized("qint32", "int32", -(1 << 31), (1 << 31) - 1),
+    Quantized("quint4x2", "uint8", 0, 15), Quantized("quint2x4", "uint8", 0, 3),
+)  # fmt: skip
+UNHELD = QUANTIZED + tuple(Unheld(name) for name in (
+    "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "float4_e2m1fn_x2",
+    *(f"{kind}{n}" for kind in ("int", "uint") for n in range(1, 8)),
 ))  # fmt: skip
 bool_ = DType("bool", np.bool_, 0)
 uint8 = DType("uint8", np.uint8, 1)

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from .. import errors
 from ..core.handle import Box, Tensor, make
-from ..core.state import state
+from ..threads.state import state
 from . import device as dev
 from . import dtype as dt
 from .dims import broadcast_shapes
@@ -33,7 +33,7 @@ _ndarray = np.ndarray
 def raw_of(value):
     """Arrays out of handles, lists included."""
     if isinstance(value, Tensor):
-        return value._data
+        return value._payload
     if type(value) is list or type(value) is tuple:
         return [raw_of(v) for v in value]
     return value
@@ -637,7 +637,7 @@ def broadcast(ov, specs: list) -> tuple:
 
 def _fake_view(ov, raw: tuple):
     source = raw[0]
-    if source.symbolic or is_symbolic(raw) or ov.name == "as_strided":
+    if source.symbolic or is_symbolic(raw) or ov.op.absolute:
         from ..symbolic.views import view
 
         return view(ov, source, raw[1:])

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from .. import errors
 from ..core.handle import Box, Tensor
-from ..core.state import state
+from ..threads.state import state
 from . import device as dev
 from . import dtype as dt
 from .size import Symbolic, SymbolicShape, is_symbolic
@@ -145,4 +145,4 @@ def device_name(array) -> str:
 
 def is_fake(x) -> bool:
     """Is this a tensor, or an array, without data?"""
-    return type(getattr(x, "_data", x)) is Fake
+    return type(getattr(x, "_payload", x)) is Fake

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..core.events import RESTORES, SEEDS
 from ..core.handle import Tensor, make
-from ..core.state import renewed
-from ..core.state import state as now
+from ..threads.state import renewed
+from ..threads.state import state as now
 from .device import Device
 
 _32 = np.array(32, np.uint64)  # an array, as shifting a small array by one is faster than by an int
@@ -81,7 +81,7 @@ class Generator:
     def set_state(self, new_state: Tensor | np.ndarray) -> Generator:
         """Continue from what `get_state` returned."""
         if isinstance(new_state, Tensor):
-            new_state = new_state._data
+            new_state = new_state._payload
         state = np.ascontiguousarray(new_state).reshape(-1)
         if state.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
@@ -112,7 +112,7 @@ class Generator:
         return self.set_state(state.get_state())
 
     def __getstate__(self) -> tuple:  # for copy and pickle, as a lock cannot be copied
-        return self.device, self.get_state()._data
+        return self.device, self.get_state()._payload
 
     def __setstate__(self, saved: tuple) -> None:
         self.__init__(saved[0])

@@ -48,7 +48,7 @@ class memory_format(_Named):
 
 
 class qscheme(_Named):
-    """How a quantised tensor would scale its numbers; there are none."""
+    """How a quantised tensor scales its numbers."""
 
     __slots__ = ()
     known: dict[str, _Named] = {}

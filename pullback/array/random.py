@@ -72,19 +72,19 @@ def _by_c(name: str, gen: Generator, shape: Sequence[int], out, *numbers: float,
 
 def _float32(gen: Generator, count: int) -> np.ndarray:
     """Uniforms in [0, 1) of 24 bits, one draw each."""
-    bits = gen.draw32(count)
-    bits &= _LOW24
-    out = bits.astype(_F32)
-    out *= _ULP24
-    return out
+    return _in_unit_interval(gen.draw32(count), _LOW24, _ULP24)
 
 
 def _float64(gen: Generator, count: int) -> np.ndarray:
     """Uniforms in [0, 1) of 53 bits, two draws each."""
-    bits = gen.draw64(count)
-    bits &= _LOW53
-    out = bits.astype(_F64)
-    out *= _ULP53
+    return _in_unit_interval(gen.draw64(count), _LOW53, _ULP53)
+
+
+def _in_unit_interval(bits: np.ndarray, low: np.ndarray, ulp: np.ndarray) -> np.ndarray:
+    """The low bits as fractions, in the dtype of their unit in the last place."""
+    bits &= low
+    out = bits.astype(ulp.dtype)
+    out *= ulp
     return out
 
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.state import state, tied_block
+from ..threads.blocks import tied_block
+from ..threads.state import state
 from .fake import Fake, fake_like
 from .size import Symbolic
 
@@ -159,8 +160,8 @@ def keep(fake: Fake, data: np.ndarray, name: str = "a tensor") -> None:
 
 def beside(t: Tensor, value: Tensor) -> None:
     """A fake of a tensor gets a copy of its data, if there are any."""
-    if isinstance(value._data, np.ndarray):
-        keep(t._data, value._data.copy())
+    if isinstance(value._payload, np.ndarray):
+        keep(t._payload, value._payload.copy())
 
 
 def write(fake: Fake, new: Fake) -> None:

@@ -1,7 +1,9 @@
 """Reverse mode as PyTorch users know it: engine, grad modes, gradcheck."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
+from ..facade import Shelf
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .gradients import backward, grad
 
@@ -64,3 +66,6 @@ def __getattr__(name: str) -> Any:
     from ..facade import elsewhere
 
     return elsewhere(__name__, name)
+
+
+sys.modules[__name__].__class__ = Shelf

@@ -16,17 +16,17 @@ import numpy as np
 from .. import errors
 from ..array.fake import Fake
 from ..core.handle import Box, Tensor
-from ..core.state import renewed, sequence, state
+from ..threads.state import renewed, sequence, state
 from . import engine
 
 
 def array_of(t) -> np.ndarray | None:
     """The array behind a handle through all transforms; None where there is none."""
-    data = t._data if isinstance(t, Tensor) else t
+    data = t._payload if isinstance(t, Tensor) else t
     while isinstance(data, Box):
         if type(data) is Fake or not hasattr(data, "inner"):
             return None
-        data = data.inner._data
+        data = data.inner._payload
     return data if isinstance(data, np.ndarray) else None
 
 

@@ -11,10 +11,11 @@ import warnings
 from .. import errors
 from ..core.events import UNPACKED
 from ..core.handle import Tensor, is_buffer, make
-from ..core.hooks import Packed, SavedTensor
-from ..core.state import state
-from ..core.tape import as_saved, freed, modified, port
+from ..core.tape import as_saved, port
+from ..errors import freed, modified
 from ..interp.operator_dispatch import proper
+from ..threads.state import state
+from .saved_values import Packed, SavedTensor
 
 
 class FunctionCtx:
@@ -88,12 +89,12 @@ class FunctionCtx:
                 if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
                     raise modified(node, f"saved_tensors[{i}]", value)
                 if number >= 0:
-                    again = make(value._data, port(node, number))
+                    again = make(value._payload, port(node, number))
                     again._cell = cell
                     value = proper(again)
-                elif not is_buffer(value._data) and (
-                        getattr(value._data, "interp", None) is not None):
-                    found = value._data.interp.event(UNPACKED, value)
+                elif not is_buffer(value._payload) and (
+                        getattr(value._payload, "interp", None) is not None):
+                    found = value._payload.interp.event(UNPACKED, value)
                     value = value if found is None else found
                 else:
                     value = proper(value if value._edge is not None else as_saved(node, value))
@@ -159,13 +160,10 @@ CLEARED = object()  # in the place of saved tensors that were read
 def _savable(tensors: tuple, method: str) -> tuple:
     for i, t in enumerate(tensors):
         if t is not None and not isinstance(t, Tensor):
-            raise errors.ArgumentError(
-                errors.text(
-                    f"{method} can only save variables, but argument {i} is of type "
-                    f"{type(t).__name__} ({errors.user_line(2)})",
-                    cure="keep other values as attributes: ctx.scale = scale",
-                )
-            )
+            raise errors.ArgumentError(errors.text(
+                f"{method} can only save variables, but argument {i} is of type "
+                f"{type(t).__name__} ({errors.user_line(2)})",
+                cure="keep other values as attributes: ctx.scale = scale"))
     return tensors
 
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from .. import errors
 from ..core.handle import Tensor, make
-from ..core.surface import current
 from ..interp.operator_dispatch import Outer
 from ..interp.vmap import Vmap
+from ..memory.views import current
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
+from ..threads.state import fast
 from .forward_ad import DualLevel
 from .grad_mode import enable_grad, no_grad
 from .gradients import grad
@@ -33,7 +34,20 @@ def _tensors(values) -> list[Tensor]:
 
 
 def _outputs(result) -> list[Tensor]:
+    if fast["PARTS"]:
+        from ..parts.carriers import shown_elements
+
+        result = shown_elements(result)
     return [o for o in _tensors(result) if o.dtype.category >= 2]
+
+
+def _on_carriers(func, inputs, seeds=None) -> tuple:
+    """The same of tensors that are made of others: their elements are those of a part."""
+    if not fast["PARTS"]:
+        return func, inputs, seeds
+    from ..parts.carriers import on_carriers, shown_elements
+
+    return *on_carriers(func, inputs), shown_elements(seeds)
 
 
 def _as_real(array: np.ndarray) -> np.ndarray:
@@ -49,10 +63,10 @@ def _from_real(vector: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 def _value(t: Tensor) -> np.ndarray:
     t = t.detach()
-    if not isinstance(t._data, Outer):
+    if not isinstance(t._payload, Outer):
         return t.numpy()
     numbers = [one.item() for one in t.reshape(-1).unbind()]  # a wrapper has no memory to show
-    return np.array(numbers, t._data.dtype).reshape(tuple(t.shape))
+    return np.array(numbers, t._payload.dtype).reshape(tuple(t.shape))
 
 
 class _Problem:
@@ -95,7 +109,7 @@ class _Problem:
         They are written into memory, as PyTorch does: the function may reach its inputs otherwise,
         and may ask whether they require grad.
         """
-        if not all(type(t._data) is np.ndarray for t in self.leaves):
+        if not all(type(t._payload) is np.ndarray for t in self.leaves):
             return self._at_copies(arrays)
         memory = [_value(t) for t in self.leaves]
         before = [m.copy() for m in memory]
@@ -254,26 +268,14 @@ def _check_slow(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None
     if backward_ad:
         for i, out in enumerate(outs):
             for k, rows in enumerate(_analytic(problem, out)):
-                _compare(
-                    numeric[k][i],
-                    rows,
-                    atol,
-                    rtol,
-                    f"output {i} with respect to input {k} (backward)",
-                    (out, problem.leaves[k]),
-                )
+                what = f"output {i} with respect to input {k} (backward)"
+                _compare(numeric[k][i], rows, atol, rtol, what, (out, problem.leaves[k]))
     if forward_ad:
         for k in range(len(problem.leaves)):
             for i, matrix in enumerate(_forward(problem, k)):
-                _compare(
-                    numeric[k][i],
-                    matrix,
-                    atol,
-                    rtol,
-                    f"output {i} with respect to input {k}",
-                    (outs[i], problem.leaves[k]),
-                    forward=True,
-                )
+                what = f"output {i} with respect to input {k}"
+                _compare(numeric[k][i], matrix, atol, rtol, what, (outs[i], problem.leaves[k]),
+                         forward=True)
 
 
 def _check_fast(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None:
@@ -450,24 +452,12 @@ def _check_undefined_forward(problem) -> None:
                 )
 
 
-def gradcheck(
-    func,
-    inputs,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    raise_exception: bool = True,
-    nondet_tol: float = 0.0,
-    check_undefined_grad: bool = True,
-    check_grad_dtypes: bool = False,
-    check_batched_grad: bool = False,
-    check_batched_forward_grad: bool = False,
-    check_forward_ad: bool = False,
-    check_backward_ad: bool = True,
-    fast_mode: bool = False,
-    masked=None,
-) -> bool:
+def gradcheck(func, inputs, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+              raise_exception: bool = True, nondet_tol: float = 0.0,
+              check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
+              check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
+              check_forward_ad: bool = False, check_backward_ad: bool = True,
+              fast_mode: bool = False, masked=None) -> bool:
     """Compare derivatives of `func` at `inputs` with finite differences."""
     assert check_forward_ad or check_backward_ad, (
         "Expected at least one of check_forward_ad or check_backward_ad to be True"
@@ -478,6 +468,7 @@ def gradcheck(
     assert check_forward_ad or not check_batched_forward_grad, (
         "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
     )
+    func, inputs, _ = _on_carriers(func, inputs)
     try:
         problem = _Problem(func, inputs)
         problem.check_inputs()
@@ -512,25 +503,13 @@ def gradcheck(
         return False
 
 
-def gradgradcheck(
-    func,
-    inputs,
-    grad_outputs=None,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    gen_non_contig_grad_outputs: bool = False,
-    raise_exception: bool = True,
-    nondet_tol: float = 0.0,
-    check_undefined_grad: bool = True,
-    check_grad_dtypes: bool = False,
-    check_batched_grad: bool = False,
-    check_fwd_over_rev: bool = False,
-    check_rev_over_rev: bool = True,
-    fast_mode: bool = False,
-    masked: bool = False,
-) -> bool:
+def gradgradcheck(func, inputs, grad_outputs=None, *, eps: float = 1e-6, atol: float = 1e-5,
+                  rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False,
+                  raise_exception: bool = True, nondet_tol: float = 0.0,
+                  check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
+                  check_batched_grad: bool = False, check_fwd_over_rev: bool = False,
+                  check_rev_over_rev: bool = True, fast_mode: bool = False,
+                  masked: bool = False) -> bool:
     """Compare second derivatives of `func` at `inputs` with finite differences of the first."""
     assert check_fwd_over_rev or check_rev_over_rev, (
         "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
@@ -542,6 +521,7 @@ def gradgradcheck(
         assert check_rev_over_rev or not asked, (
             f"Setting {name}=True requires check_rev_over_rev to be True"
         )
+    func, inputs, grad_outputs = _on_carriers(func, inputs, grad_outputs)
     problem = _Problem(func, inputs)
     outs = problem.run()
     if grad_outputs is None:
@@ -586,4 +566,4 @@ def _first_derivatives(problem: _Problem, *args) -> tuple:
 
 def _attached(t: Tensor) -> Tensor:
     """A tensor that takes part in autograd: itself, or a new leaf where it does not."""
-    return t if t.requires_grad else make(t._data).requires_grad_()  # its tangent stays
+    return t if t.requires_grad else make(t._payload).requires_grad_()  # its tangent stays

@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 
 from ..core.handle import Tensor, is_buffer, make, meta_of
-from ..core.hooks import run_accumulated_hooks
 from ..core.project import project
-from ..core.state import ALONE, state
 from ..core.tape import Accumulate, Node
 from ..interp.operator_dispatch import detach_kept
 from ..table.packets import ops
+from ..threads.state import ALONE, state
+from .run_hooks import run_accumulated_hooks
 
 
 def pull(node: Node, grads: list, needs: list) -> list:
@@ -34,9 +34,9 @@ def accumulate(node: Accumulate, grads: list, create: bool) -> None:
     g = grads.pop()
     if leaf is None or g is None:
         return
-    array, meta = leaf._data, leaf._meta or meta_of(leaf)
+    array, meta = leaf._payload, leaf._record or meta_of(leaf)
     dtype = meta.grad_dtype or array.dtype
-    if g._data.shape != array.shape or g._data.dtype is not dtype:
+    if g._payload.shape != array.shape or g._payload.dtype is not dtype:
         g = project(g, array.shape, dtype, node, 0)
     have, own = meta.grad, sys.getrefcount(g) <= ALONE
     if have is None:
@@ -53,10 +53,10 @@ def _begun(leaf: Tensor, g: Tensor, own: bool) -> Tensor:
     """The first gradient of a leaf: itself if nobody else has it and it lies in memory as the leaf
     does, otherwise a copy."""
     if not own or tuple(g.stride()) != tuple(leaf.stride()):
-        new = ops.new_empty_strided(g, list(leaf.shape), list(leaf.stride()))
+        new = ops.new_empty_strided.default(g, list(leaf.shape), list(leaf.stride()))
         return ops.copy_(new, g)
     found = ops.detach(g)
-    data = found._data
-    if is_buffer(data) and (isinstance(g._data.base, type(data)) or g._link is not None):
+    data = found._payload
+    if is_buffer(data) and (isinstance(g._payload.base, type(data)) or g._link is not None):
         found = make(data.copy())  # it may be memory of somebody else
-    return found if found._edge is None else make(found._data)
+    return found if found._edge is None else make(found._payload)

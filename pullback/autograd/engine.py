@@ -12,19 +12,21 @@ import operator
 import sys
 import threading
 from _thread import _count as threads_running
+from collections.abc import Callable
 from heapq import heappop, heappush
 
 import numpy as np
 
 from ..array.layout import copied_like
 from ..core.handle import Tensor, is_buffer, make, meta_of
-from ..core.hooks import run_accumulated_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from ..core.project import project
-from ..core.state import ALONE, fast, off, renewed, state
-from ..core.surface import bump, refresh
 from ..core.tape import Accumulate, Origin, Port
 from ..interp.operator_dispatch import shown
+from ..memory.versions import bump
+from ..memory.views import refresh
 from ..table.packets import ops
+from ..threads.state import ALONE, fast, off, renewed, state
+from .run_hooks import run_accumulated_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks
 
 _ndarray = np.ndarray
 
@@ -76,14 +78,9 @@ def sweep(
 ) -> dict:
     """Run the graph backwards; gradients that arrive at `targets`, (node, output), are returned."""
     task = state.task
-    pending: dict = {}  # node -> gradient of its output, a list of them where it has several
-    heap: list = []  # nodes with a gradient, but for the newest
-    leaves: dict = {}  # where gradients end; they come last, whatever their number
     captured: dict = {}
-    plus = _adder(not create and not fast["ACTIVE"])
-    newest, blanks = None, False
-    for edge, seed in zip(roots, seeds):
-        newest = _send(pending, heap, leaves, plus, newest, edge, seed)
+    plus, blanks = _adder(not create and not fast["ACTIVE"]), False
+    pending, heap, leaves, newest = _begun(roots, seeds, plus)
     wanted = task.wanted = None if targets is None else reaching([*leaves, *pending], targets)
     watch, due = _watched(seeds, pending, wanted)
     while heap or newest is not None:
@@ -116,15 +113,19 @@ def sweep(
             if g is None or edge is None:
                 blanks = _undefined(pending, heap, edge) or blanks
                 continue
-            data = g._data
+            data = g._payload
             if data.shape != meta[0] or data.dtype is not meta[1]:
                 g = project(g, meta[0], meta[1], node, edges.index(edge))
-            if newest is None and edge.__class__ not in _ENDS and edge not in pending:
+            kind = edge.__class__
+            if kind is Accumulate:
+                have = leaves.get(edge)
+                leaves[edge] = g if have is None else plus(have, g, edge)
+            elif newest is None and kind is not Port and edge not in pending:
                 pending[edge] = g  # most often: what made the only argument
                 newest = edge
             else:
                 newest = _send(pending, heap, leaves, plus, newest, edge, g)
-        results = g = data = None  # a leaf may take over a gradient that nobody else holds
+        results = g = data = have = None  # a leaf may take over a gradient that nobody else holds
         if not keep and node.saved:
             node.release()
         if due is not None and node in due:
@@ -133,7 +134,15 @@ def sweep(
     return captured
 
 
-_ENDS = (Accumulate, Port)  # edges that are not the node that they lead to
+def _begun(roots: list, seeds: list, plus: Callable) -> tuple:
+    """What waits when a sweep begins: (pending, heap, leaves, newest)."""
+    pending: dict = {}  # node -> gradient of its output, a list of them where it has several
+    heap: list = []  # nodes with a gradient, but for the newest
+    leaves: dict = {}  # where gradients end; they come last, whatever their number
+    newest = None
+    for edge, seed in zip(roots, seeds):
+        newest = _send(pending, heap, leaves, plus, newest, edge, seed)
+    return pending, heap, leaves, newest
 
 
 def _watched(seeds: list, pending: dict, wanted: set | None) -> tuple:
@@ -212,9 +221,10 @@ def _begin(node: Accumulate, grads: list, create: bool) -> list:
         accumulate(node, list(grads), create, False)
     if leaf is None:
         return grads
-    if first and not create and leaf._meta.grad is not None:
-        grads = [make(leaf._meta.grad._data)]
-    if leaf._meta.post_hooks:
+    if first and not create and leaf._record.grad is not None:
+        grad = leaf._record.grad
+        grads = [grad if grad._payload.__class__ is not _ndarray else make(grad._payload)]
+    if leaf._record.post_hooks:
         run_accumulated_hooks(leaf)
     return grads
 
@@ -296,7 +306,7 @@ def _adder(raw: bool):
     own = set()
 
     def plus(have: Tensor, g: Tensor, where) -> Tensor:
-        a, b = have._data, g._data
+        a, b = have._payload, g._payload
         if not raw or a.__class__ is not _ndarray or b.__class__ is not _ndarray:
             return have + g
         if where in own:
@@ -323,7 +333,7 @@ def _accumulate_locked(node: Accumulate, grads: list, create: bool) -> None:
     with _adding:
         accumulate(node, grads, create, False)
     leaf = node.leaf()
-    if leaf is not None and leaf._meta is not None and leaf._meta.post_hooks:
+    if leaf is not None and leaf._record is not None and leaf._record.post_hooks:
         run_accumulated_hooks(leaf)
 
 
@@ -340,13 +350,13 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
     g = grads.pop()
     if leaf is None or g is None:
         return
-    array = leaf._data
-    data = g._data
-    meta = leaf._meta or meta_of(leaf)
+    array = leaf._payload
+    data = g._payload
+    meta = leaf._record or meta_of(leaf)
     dtype = meta.grad_dtype or array.dtype
     if data.shape != array.shape or data.dtype is not dtype:
         g = project(g, array.shape, dtype, node, 0)
-        data = g._data
+        data = g._payload
     have = meta.grad
     if create:
         meta.grad = g if have is None else have + g
@@ -361,12 +371,16 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
             or data.strides != array.strides
         ):
             g = make(copied_like(data, array if is_buffer(array) else data))
+        elif not real and data.composed:
+            g = data.kept(g)
         elif not real and getattr(getattr(data, "interp", None), "continues_tape", False):
             g = ops.detach(g)  # a tangent of `forward_ad` does not stay in a leaf
-        meta.grad = g if g._edge is None else make(g._data)
-    elif is_buffer(have._data) and is_buffer(data) and have._edge is None:
+        meta.grad = g if g._edge is None else make(g._payload)
+    elif is_buffer(have._payload) and is_buffer(data) and have._edge is None:
         bump(have)  # first: an interrupt between the two must not hide the write
-        have._data += data
+        have._payload += data
+    elif not is_buffer(data) and data.composed:
+        meta.grad = data.added(have, g)
     else:
         meta.grad = have + g
     if hooks and meta.post_hooks:

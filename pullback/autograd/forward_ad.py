@@ -13,15 +13,17 @@ from typing import Any, NamedTuple
 
 from .. import errors
 from ..array.device import address, namespace, owner
-from ..core import surface, tape
-from ..core.handle import Tensor, cell_of, is_buffer, make
-from ..core.stack import bind, tensors_in
-from ..core.state import state, tied
-from ..core.surface import assign, current, refresh, store
-from ..interp.box import map_tensors
+from ..core import tape
+from ..core.handle import Tensor, cell_of, is_buffer, make, tensors_in
+from ..core.stack import bind
+from ..interp.box import map_flat
 from ..interp.jvp import Dual, Jvp, needs_decomposition
+from ..memory.assign import assign, store
+from ..memory.views import current, may_write, refresh
 from ..table.packets import ops
 from ..tensor.values import repr_with
+from ..threads.blocks import tied
+from ..threads.state import state
 from . import transpose  # noqa: F401  (gives forward mode its last resort)
 from .engine import edge_of
 from .grad_mode import _Switch
@@ -56,18 +58,18 @@ class OwnDual(Dual):
 
     def shadow(self) -> OwnDual:
         """The same value in memory of its own."""
-        data = self.inner._data
+        data = self.inner._payload
         inner = make(data.copy() if is_buffer(data) else data, self.inner._edge)
         return OwnDual(self.interp, inner, self.tangent)
 
     def describe(self, handle: Tensor) -> str:
         """How a dual prints: its primal, then its tangent."""
         inner = current(self.inner)
-        plain = make(inner._data, handle._edge)
+        plain = make(inner._payload, handle._edge)
         if self.tangent is None:
             return repr(plain)
         tangent = self.tangent
-        shown = repr(tangent) if tangent.ndim or not is_buffer(tangent._data) else tangent.item()
+        shown = repr(tangent) if tangent.ndim or not is_buffer(tangent._payload) else tangent.item()
         return repr_with(plain, (f"tangent={shown}",))
 
 
@@ -96,7 +98,7 @@ class DualLevel(Jvp):
 
     def process(self, ov, flat):
         if not _enabled():
-            return bind(ov, tuple(map_tensors(self.primal, v) for v in flat))
+            return bind(ov, map_flat(self.primal, flat))
         out = self._pushed(ov, flat, True)
         if needs_decomposition(ov) or not state.record[self.level]:
             return out
@@ -110,21 +112,21 @@ class DualLevel(Jvp):
 
     def rebound_to(self, handle: Tensor, new: Tensor) -> bool:
         """A dual is overwritten: so is the memory of the tensor that it was made of."""
-        box = handle._data
+        box = handle._payload
         primal = current(self.primal(new))
         tangent = self.tangent(new)
         if tangent is None:
             tangent = ops.zeros_like(box.inner)
         source = self.origins.get(id(handle))
         if source is None:
-            handle._data = OwnDual(self, primal, tangent)
+            handle._payload = OwnDual(self, primal, tangent)
             return False
-        surface.may_write(source, handle._edge is not None, self.level - 1)
+        may_write(source, handle._edge is not None, self.level - 1)
         assign(source, primal)
         old = box.tangent
         if old is not None and old._edge is None and tangent._edge is None and _plain(old):
             tangent = assign(old, tangent)  # the tangent that was given sees the write, too
-        handle._data = OwnDual(self, source, tangent)
+        handle._payload = OwnDual(self, source, tangent)
         return handle._cell is source._cell
 
     def note_rebinding(self, handle: Tensor, old) -> None:
@@ -134,18 +136,18 @@ class DualLevel(Jvp):
     def restore(self, handle: Tensor, old) -> None:
         """A tensor from outside took a dual's value: its own memory takes the primal."""
         self.demote(handle)
-        if is_buffer(old) and is_buffer(handle._data) and handle._data.shape == old.shape:
-            store(old, handle._data)
-            handle._data = old
+        if is_buffer(old) and is_buffer(handle._payload) and handle._payload.shape == old.shape:
+            store(old, handle._payload)
+            handle._payload = old
 
     def demote(self, handle: Tensor) -> None:
         """A dual becomes its primal."""
         if not self.mine(handle):
             return
-        inner = handle._data.inner
+        inner = handle._payload.inner
         if inner._link is not None:
             refresh(inner)
-        handle._data, handle._edge = inner._data, inner._edge
+        handle._payload, handle._edge = inner._payload, inner._edge
         if handle._link is not None:
             handle._link.seen = handle._cell.version
 
@@ -162,7 +164,7 @@ class DualLevel(Jvp):
 
 def _plain(t: Tensor) -> bool:
     """Memory of which every element is met once."""
-    data = t._data
+    data = t._payload
     return is_buffer(data) and not any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape))
 
 
@@ -173,29 +175,23 @@ def _levels() -> list[DualLevel]:
 def _innermost(what: str) -> DualLevel:
     found = _levels()
     if not found:
-        raise errors.TransformError(
-            errors.text(
-                f"Trying to {what} but no level exists, make sure to enter_dual_level() first "
-                f"({errors.user_line(2)})",
-                cure="do it inside of `with forward_ad.dual_level():`",
-            )
-        )
+        raise errors.TransformError(errors.text(
+            f"Trying to {what} but no level exists, make sure to enter_dual_level() first "
+            f"({errors.user_line(2)})",
+            cure="do it inside of `with forward_ad.dual_level():`"))
     return found[-1]
 
 
 def enter_dual_level() -> int:
     """Begin a forward-mode level; `dual_level()` does so for a block."""
     if _levels():
-        raise errors.TransformError(
-            errors.text(
-                "Nested forward mode AD is not supported at the moment: a dual level is entered "
-                f"already ({errors.user_line()})",
-                cure=[
-                    "use func.jvp inside of func.jvp, which nests",
-                    "or exit the other level first",
-                ],
-            )
-        )
+        raise errors.TransformError(errors.text(
+            "Nested forward mode AD is not supported at the moment: a dual level is entered "
+            f"already ({errors.user_line()})",
+            cure=[
+                "use func.jvp inside of func.jvp, which nests",
+                "or exit the other level first",
+            ]))
     DualLevel().__enter__()
     return 0
 
@@ -243,13 +239,10 @@ def _floating(value: Any, what: str) -> Tensor:
             f"({errors.user_line(2)})"
         )
     if value.dtype.category < 2:
-        raise errors.BadValue(
-            errors.text(
-                f"Expected {what} to be floating point or complex, but got: {value.dtype} "
-                f"({errors.user_line(2)})",
-                cure="convert with .float() first",
-            )
-        )
+        raise errors.BadValue(errors.text(
+            f"Expected {what} to be floating point or complex, but got: {value.dtype} "
+            f"({errors.user_line(2)})",
+            cure="convert with .float() first"))
     return value
 
 
@@ -269,32 +262,23 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     _check_level(level, "make_dual")
     own = _innermost("create a dual Tensor for forward AD")
     tensor, tangent = _floating(tensor, "primal"), _floating(tangent, "tangent")
-    if own.mine(tensor) and tensor._data.tangent is not None:
-        raise errors.TransformError(
-            errors.text(
-                "Making a dual Tensor based on a Tensor that already has a forward gradient at "
-                f"the same level 0 is not supported ({errors.user_line()})",
-                cure="take unpack_dual(tensor).primal",
-            )
-        )
+    if own.mine(tensor) and tensor._payload.tangent is not None:
+        raise errors.TransformError(errors.text(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at "
+            f"the same level 0 is not supported ({errors.user_line()})",
+            cure="take unpack_dual(tensor).primal"))
     if tuple(tensor.shape) != tuple(tangent.shape):
-        raise errors.TransformError(
-            errors.text(
-                "Trying to set a forward gradient that has a different size than that of the "
-                f"original Tensor, this is not supported ({errors.user_line()})",
-                f"Tensor is of size {list(tensor.shape)} while the given forward gradient is of "
-                f"size {list(tangent.shape)}",
-                "give a tangent of the tensor's shape",
-            )
-        )
-    if own.mine(tangent) and tangent._data.tangent is not None:
-        raise errors.TransformError(
-            errors.text(
-                "Setting a forward grad that itself has a forward gradient at the same level 0 is "
-                f"not supported ({errors.user_line()})",
-                cure="take unpack_dual(tangent).primal, or nest func.jvp",
-            )
-        )
+        raise errors.TransformError(errors.text(
+            "Trying to set a forward gradient that has a different size than that of the "
+            f"original Tensor, this is not supported ({errors.user_line()})",
+            f"Tensor is of size {list(tensor.shape)} while the given forward gradient is of "
+            f"size {list(tangent.shape)}",
+            "give a tangent of the tensor's shape"))
+    if own.mine(tangent) and tangent._payload.tangent is not None:
+        raise errors.TransformError(errors.text(
+            "Setting a forward grad that itself has a forward gradient at the same level 0 is "
+            f"not supported ({errors.user_line()})",
+            cure="take unpack_dual(tangent).primal, or nest func.jvp"))
     source = own.primal(tensor)
     dual = own.wrap(source, _laid_out(own.primal(tangent), source))
     own.origins[id(dual)] = source
@@ -306,7 +290,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 def _laid_out(tangent: Tensor, primal: Tensor) -> Tensor:
     """The tangent itself if its elements lie as the primal's do, else a copy of which they do."""
-    new, like = tangent._data, primal._data
+    new, like = tangent._payload, primal._payload
     if not (is_buffer(new) and is_buffer(like)):
         return tangent
     if _layout(new) == _layout(like):
@@ -314,7 +298,7 @@ def _laid_out(tangent: Tensor, primal: Tensor) -> Tensor:
     copied = ops.clone(tangent)
     data = namespace(primal.device).empty_like(like, dtype=new.dtype)
     store(data, new)
-    copied._data = data
+    copied._payload = data
     return copied
 
 
@@ -340,15 +324,15 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     own = found[-1]
     if not own.mine(tensor):
         return UnpackedDualTensor(tensor, None)
-    inner = tensor._data.inner
+    inner = tensor._payload.inner
     if inner._link is not None:
         refresh(inner)
-    return UnpackedDualTensor(_alias(inner), tensor._data.tangent if _enabled() else None)
+    return UnpackedDualTensor(_alias(inner), tensor._payload.tangent if _enabled() else None)
 
 
 def _alias(t: Tensor) -> Tensor:
     """A handle of the same memory with the same history: what is written to it shows in both."""
-    alias = make(t._data, t._edge)
+    alias = make(t._payload, t._edge)
     alias._link, alias._cell = t._link, cell_of(t)
     return alias
 

@@ -21,25 +21,18 @@ import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
-from ..core.handle import Link, Tensor, cell_of, is_buffer, make, one_more
-from ..core.hooks import packed
-from ..core.state import fast, off, sequence, state
-from ..core.surface import bump, copy_slices, may_write, refresh
-from ..core.tape import (
-    Blind,
-    Node,
-    freed,
-    keep,
-    level_own,
-    make_node,
-    output_of,
-    place,
-    port,
-)
+from ..core.handle import Tensor, cell_of, is_buffer, keep, make
+from ..core.tape import Blind, Node, level_own, make_node, port
+from ..errors import freed, output_of, place
 from ..interp.operator_dispatch import detach_kept
+from ..memory.links import Link, one_more
+from ..memory.versions import bump
+from ..memory.views import copy_slices, may_write, refresh
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
+from ..threads.state import fast, off, sequence, state
 from .context import CLEARED, FunctionCtx, KeptTensor
+from .saved_values import packed
 
 __all__ = [
     "Function",
@@ -116,13 +109,10 @@ class FunctionNode(Node):
             found = self._counted(found)
         for g in found:
             if g is not None and not isinstance(g, Tensor):
-                raise errors.GradientShapeError(
-                    errors.text(
-                        f"expected Variable or None (got {type(g).__name__}) from the backward of "
-                        f"{self._title()}",
-                        cure="return tensors, and None for inputs without gradient",
-                    )
-                )
+                raise errors.GradientShapeError(errors.text(
+                    f"expected Variable or None (got {type(g).__name__}) from the backward of "
+                    f"{self._title()}",
+                    cure="return tensors, and None for inputs without gradient"))
         return found
 
     def undefined(self, grads: list, needs: list) -> list:
@@ -132,23 +122,17 @@ class FunctionNode(Node):
         """The gradients of the tensor inputs among those of all inputs."""
         width, given = self.width, len(found)
         if given < width or any(g is not None for g in found[width:]):
-            raise errors.GradientShapeError(
-                errors.text(
-                    f"function {self._title()} returned an incorrect number of gradients "
-                    f"(expected {width}, got {given})",
-                    cure="return one value per argument of forward, None for those without "
-                    "gradient",
-                )
-            )
+            raise errors.GradientShapeError(errors.text(
+                f"function {self._title()} returned an incorrect number of gradients "
+                f"(expected {width}, got {given})",
+                cure="return one value per argument of forward, None for those without "
+                "gradient"))
         for i, g in enumerate(found[:width]):
             if g is not None and i not in self.places:
-                raise errors.GradientShapeError(
-                    errors.text(
-                        f"function {self._title()} returned a gradient different than None at "
-                        f"position {i + 1}, but the corresponding forward input was not a Variable",
-                        cure="return None there",
-                    )
-                )
+                raise errors.GradientShapeError(errors.text(
+                    f"function {self._title()} returned a gradient different than None at "
+                    f"position {i + 1}, but the corresponding forward input was not a Variable",
+                    cure="return None there"))
         return [found[i] for i in self.places]
 
     def _title(self) -> str:
@@ -159,7 +143,7 @@ def _space(value) -> tuple | None:
     """What is needed to make zeros like an output."""
     if not isinstance(value, Tensor):
         return None
-    data = value._data
+    data = value._payload
     if type(data) is _ndarray:
         return data.shape, data.dtype, None
     return data.shape, data.dtype, value.device
@@ -187,20 +171,17 @@ class Opaque(Link):
 
     def refuse(self, t: Tensor, what: str) -> None:
         """Refuse a write, or the use of the view after a write to its base."""
-        raise errors.ViewWriteError(
-            errors.text(
-                f"Output {output_of(t)} is a view and {what} ({errors.user_line(3)}). This "
-                "view was created inside a custom Function (or because an input was returned "
-                "as-is) and the autograd logic to handle view+inplace would override the custom "
-                "backward associated with the custom Function, leading to incorrect gradients",
-                f"tensor: {t.dtype.name}{list(t._data.shape)}",
-                "clone() the output of the custom Function",
-            )
-        )
+        raise errors.ViewWriteError(errors.text(
+            f"Output {output_of(t)} is a view and {what} ({errors.user_line(3)}). This "
+            "view was created inside a custom Function (or because an input was returned "
+            "as-is) and the autograd logic to handle view+inplace would override the custom "
+            "backward associated with the custom Function, leading to incorrect gradients",
+            f"tensor: {t.dtype.name}{list(t._payload.shape)}",
+            "clone() the output of the custom Function"))
 
     def stale(self, t: Tensor) -> None:
         """The memory was written since: the values follow, a history cannot."""
-        if t._edge is not None and state.record[level_own(t._data)]:
+        if t._edge is not None and state.record[level_own(t._payload)]:
             self.refuse(t, "its base or another view of its base has been modified inplace")
         self.seen = t._cell.version
 
@@ -253,6 +234,10 @@ def _plan_of(cls: type) -> _Plan:
     return plan
 
 
+_NO_BACKWARD = ("You must implement either the backward or vjp method for your custom "
+                "autograd.Function to use it with backward mode AD.")
+
+
 class _Meta(type):
     """Replacing a method of a class (as tests like to do) makes its plan obsolete."""
 
@@ -294,13 +279,10 @@ class Function(metaclass=_Meta):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise errors.TransformError(
-            errors.text(
-                f"Legacy autograd function with non-static forward method is deprecated "
-                f"({errors.user_line(2)})",
-                cure=f"make the methods static and call {type(self).__name__}.apply(...)",
-            )
-        )
+        raise errors.TransformError(errors.text(
+            f"Legacy autograd function with non-static forward method is deprecated "
+            f"({errors.user_line(2)})",
+            cure=f"make the methods static and call {type(self).__name__}.apply(...)"))
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -317,18 +299,12 @@ class Function(metaclass=_Meta):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any, **kwargs: Any) -> Any:
         """Gradients of the inputs from those of the outputs."""
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom "
-            "autograd.Function to use it with backward mode AD."
-        )
+        raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
     def vjp(ctx: Any, *grad_outputs: Any, **kwargs: Any) -> Any:
         """Another name of `backward`."""
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom "
-            "autograd.Function to use it with backward mode AD."
-        )
+        raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any, **kwargs: Any) -> Any:
@@ -400,7 +376,7 @@ class Function(metaclass=_Meta):
             or id(out) in map(id, args)
         ):
             return _finish(plan, ctx, args, places, edges, out, tracked, 0)
-        if tracked and out._data.dtype in _FLOATING:
+        if tracked and out._payload.dtype in _FLOATING:
             _record(plan, ctx, args, places, edges, out)
         return out
 
@@ -413,7 +389,7 @@ def _record(plan, ctx, args: tuple, places: list, edges: list, out: Tensor) -> N
     node.seq, node.where = sequence(), place(3)
     node.ctx, node.function = ctx, plan.backward
     node.places, node.width, node.outputs = places, len(args), 1
-    data, notes = out._data, ctx.__dict__
+    data, notes = out._payload, ctx.__dict__
     node.spaces = ((data.shape, data.dtype, None),) if type(data) is _ndarray else (_space(out),)
     notes["_node"] = _ref(node)
     if "_to_save" in notes:
@@ -428,7 +404,7 @@ def _record(plan, ctx, args: tuple, places: list, edges: list, out: Tensor) -> N
 
 def _metas(args: tuple, places: list, edges: list) -> tuple:
     """Shapes and dtypes of the arguments that gradients go to."""
-    return tuple([None if e is None else (args[i]._data.shape, args[i]._data.dtype)
+    return tuple([None if e is None else (args[i]._payload.shape, args[i]._payload.dtype)
                   for i, e in zip(places, edges)])
 
 
@@ -543,13 +519,13 @@ class _Outputs:
             if o is source:
                 self.numbers[id(o)] = number
         elif o._edge is not None and (tracked or o._edge.__class__ is not Blind):
-            o = make(o._data)  # a tensor from elsewhere keeps its history, the output has none
+            o = make(o._payload)  # a tensor from elsewhere keeps its history, the output has none
             o._cell = source._cell
         return o
 
     def varies(self, o: Tensor, source: Tensor) -> bool:
         """Has an output a derivative?"""
-        return o._data.dtype in _FLOATING and not any(
+        return o._payload.dtype in _FLOATING and not any(
             source is n for n in self.ctx._non_differentiable)
 
 
@@ -562,8 +538,8 @@ def _keep(t: Tensor | None, numbers: dict) -> tuple:
         return packed(t, number >= 0), number
     if number < 0:
         return keep(t), -1
-    snapshot = make(t._data)
-    if is_buffer(t._data):
+    snapshot = make(t._payload)
+    if is_buffer(t._payload):
         snapshot._cell = cell_of(t)
     return snapshot, number
 
@@ -577,21 +553,18 @@ def _check_dirty(dirty: tuple, outs: tuple, args: tuple) -> None:
                 stacklevel=4,
             )
         if not any(d is o for o in outs):
-            raise errors.LeafWriteError(
-                errors.text(
-                    "Some elements marked as dirty during the forward method were not returned as "
-                    "output. The inputs that are modified inplace must all be outputs of the "
-                    f"Function ({errors.user_line(3)})",
-                    cure="return the tensors given to ctx.mark_dirty",
-                )
-            )
+            raise errors.LeafWriteError(errors.text(
+                "Some elements marked as dirty during the forward method were not returned as "
+                "output. The inputs that are modified inplace must all be outputs of the "
+                f"Function ({errors.user_line(3)})",
+                cure="return the tensors given to ctx.mark_dirty"))
 
 
 def _alias(t: Tensor, tracked: bool) -> Tensor:
     """Another handle of the same memory: a view, unless a history is being left behind."""
-    if not is_buffer(t._data):
-        return make(t._data)
-    made, link = make(t._data[...]), t._link
+    if not is_buffer(t._payload):
+        return make(t._payload)
+    made, link = make(t._payload[...]), t._link
     made._cell = cell = cell_of(t)
     if t._edge is not None and not tracked:
         return made
@@ -629,7 +602,7 @@ def _written(x: Tensor, node, number: int, level: int) -> None:
     elif node is not None:
         base = link.base
         x._edge = port(node, number)
-        base._edge = copy_slices(base, x, make(x._data, x._edge))
+        base._edge = copy_slices(base, x, make(x._payload, x._edge))
         base._edge.level = level
         link.seen = -1
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.state import state
 from ..table.packets import ops
+from ..threads.state import state
 from .grad_mode import _Switch, enable_grad
 from .gradients import grad
 
@@ -223,14 +223,8 @@ def _strategy(strategy: str) -> None:
         )
 
 
-def jacobian(
-    func: Callable,
-    inputs,
-    create_graph: bool = False,
-    strict: bool = False,
-    vectorize: bool = False,
-    strategy: str = "reverse-mode",
-):
+def jacobian(func: Callable, inputs, create_graph: bool = False, strict: bool = False,
+             vectorize: bool = False, strategy: str = "reverse-mode"):
     """The Jacobian of `func` at `inputs`: for each output, for each input, the derivatives.
 
     Tuples of outputs or inputs give tuples, in this order; `vectorize` computes all rows (columns
@@ -301,9 +295,9 @@ def _rows(func, inputs, create_graph, strict, vectorize) -> tuple:
 
 def _columns(func, inputs, create_graph, strict, vectorize) -> tuple:
     """By forward mode: the function runs once per element of the inputs, or once per input."""
-    from ..core.surface import current
     from ..func.vmap import vmap
     from ..interp.jvp import Jvp
+    from ..memory.views import current
     from . import transpose  # noqa: F401  (gives forward mode its last resort)
 
     inputs = _fresh(inputs, create_graph, False)
@@ -363,14 +357,8 @@ def _single(func: Callable, name: str, strict: bool) -> Callable:
     return call
 
 
-def hessian(
-    func: Callable,
-    inputs,
-    create_graph: bool = False,
-    strict: bool = False,
-    vectorize: bool = False,
-    outer_jacobian_strategy: str = "reverse-mode",
-):
+def hessian(func: Callable, inputs, create_graph: bool = False, strict: bool = False,
+            vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode"):
     """The second derivatives of a scalar function: for each pair of inputs, a block."""
     many, inputs = _tuple(inputs, "inputs", "hessian")
     _strategy(outer_jacobian_strategy)
@@ -400,15 +388,21 @@ def _check_blocks(first: Callable, inputs: tuple) -> None:
                 raise _independent(i, pulled.index(None))
 
 
+def _first(name: str, func: Callable, inputs, v, create_graph: bool, strict: bool) -> tuple:
+    """For products with a Hessian: are inputs many, the inputs, v, the value, the gradient."""
+    with enable_grad():
+        many, inputs = _tuple(inputs, "inputs", name)
+        inputs = _fresh(inputs, create_graph, True)
+        v = _vector(v, inputs, many, name, create_graph, _SCALAR_INPUT)
+        out = func(*inputs)
+        first = _pull((_single(lambda: out, name, strict)(),), inputs, create_graph=True)
+        _check_jacobian(first, strict)
+    return many, inputs, v, out, first
+
+
 def vhp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool = False) -> tuple:
     """The value of a scalar function, and v times its Hessian."""
-    with enable_grad():
-        many, inputs = _tuple(inputs, "inputs", "vhp")
-        inputs = _fresh(inputs, create_graph, True)
-        v = _vector(v, inputs, many, "vhp", create_graph, _SCALAR_INPUT)
-        out = func(*inputs)
-        first = _pull((_single(lambda: out, "vhp", strict)(),), inputs, create_graph=True)
-        _check_jacobian(first, strict)
+    many, inputs, v, out, first = _first("vhp", func, inputs, v, create_graph, strict)
     with _recording(create_graph):
         found = _pull(first, inputs, v, create_graph)
         found = _filled(found, inputs, strict, create_graph, "jacobian")
@@ -417,13 +411,8 @@ def vhp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool
 
 def hvp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool = False) -> tuple:
     """The value of a scalar function, and its Hessian times v."""
+    many, inputs, v, out, first = _first("hvp", func, inputs, v, create_graph, strict)
     with enable_grad():
-        many, inputs = _tuple(inputs, "inputs", "hvp")
-        inputs = _fresh(inputs, create_graph, True)
-        v = _vector(v, inputs, many, "hvp", create_graph, _SCALAR_INPUT)
-        out = func(*inputs)
-        first = _pull((_single(lambda: out, "hvp", strict)(),), inputs, create_graph=True)
-        _check_jacobian(first, strict)
         seeds = tuple([ops.zeros_like(t).requires_grad_() for t in inputs])
         pulled = _pull(first, inputs, seeds, create_graph=True)
     with _recording(create_graph):

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from ..core.state import bound, fast, off, state, tied
+from ..threads.blocks import bound, tied
+from ..threads.state import fast, off, state
 
 
 def _levels() -> range:
@@ -47,7 +48,7 @@ class _awaitable:
 class _Tie(weakref.ref):
     """One block of a switch: what was before, None until it is entered.
 
-    It is tied to the life of the bound `__exit__`; `core/state.py` says why.
+    It is tied to the life of the bound `__exit__`; `threads/blocks.py` says why.
     """
 
     __slots__ = ("switch", "levels", "before", "inference")

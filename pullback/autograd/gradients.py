@@ -15,13 +15,17 @@ from ..array import dtype as dt
 from ..core.handle import Tensor, make
 from ..core.project import project
 from ..core.stack import outlived
-from ..core.state import fast, state
-from ..core.subclass_door import overridable_functions
 from ..core.tape import Accumulate, Blind, Node, Port, level_own, port
 from ..interp.operator_dispatch import looked_at
 from ..interp.vmap import Vmap
 from ..table.packets import ops
+from ..tensor.overridable import asks_in as _asks_in
+from ..tensor.overridable import taken_over as _taken_over
+from ..threads.blocks import called_by
+from ..threads.state import fast, state
 from .engine import edge_of, run
+
+_asks = _asks_in(globals())
 
 _ndarray = np.ndarray
 
@@ -111,10 +115,11 @@ _UNITS: dict = {}  # 0-d ones per dtype: the seed of nearly every sweep
 
 def _unit(out: Tensor) -> Tensor:
     """The gradient of an output with respect to itself."""
-    data = out._data
+    data = out._payload
     if type(data) is not _ndarray or data.ndim or state.mode or (
             fast["ACTIVE"] and fast["DISPATCHES"] and looked_at()):
-        return ops.ones_like(out)
+        with called_by(called_by.SEED):
+            return ops.ones_like(out)
     if data.dtype not in _UNITS:
         _UNITS[data.dtype] = np.ones((), data.dtype)
     return make(_UNITS[data.dtype])
@@ -164,6 +169,8 @@ def backward(
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both "
                                "passed to `backward()`. Please only use `grad_tensors`.")
         grad_tensors = grad_variables
+    if fast["PARTS"]:
+        tensors, inputs, grad_tensors, _ = _carriers(tensors, inputs, grad_tensors)
     outputs = _listed(tensors)
     roots = _roots(outputs)
     seeds = seeds_for(outputs, grad_tensors, "backward")
@@ -184,25 +191,16 @@ def backward(
 
 def _warn_of_cycles() -> None:
     """Say once that a leaf and a gradient with a history hold each other."""
-    from ..switches import is_warn_always_enabled
-
-    global _warned
-    if not _warned or is_warn_always_enabled():
-        _warned = True
-        warnings.warn("Using backward() with create_graph=True makes a reference cycle of a "
-                      "parameter and its gradient: memory may stay until the garbage collector "
-                      "runs. autograd.grad() makes none; else set .grad to None after use.",
-                      UserWarning, stacklevel=4)
-
-
-_warned = False
+    errors.warn_once("cycles", "Using backward() with create_graph=True makes a reference cycle of "
+                     "a parameter and its gradient: memory may stay until the garbage collector "
+                     "runs. autograd.grad() makes none; else set .grad to None after use.")
 
 
 def _level(outputs: list) -> int:
     """The level that a sweep from these outputs runs on."""
     level = state.mode
     for t in outputs:
-        own = t.node.level if t.__class__ is GradientEdge else level_own(t._data)
+        own = t.node.level if t.__class__ is GradientEdge else level_own(t._payload)
         level = own if own > level else level
     return level
 
@@ -239,6 +237,14 @@ def grad(
 
     `only_inputs` is accepted for old programs; nothing is ever accumulated.
     """
+    if _asks and (taken := _taken_over(grad, locals())):
+        return taken[0]
+    if fast["PARTS"]:
+        outputs, inputs, grad_outputs, closed = _carriers(outputs, inputs, grad_outputs)
+        if closed is not None:
+            return closed(grad(
+                outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs,
+                allow_unused, is_grads_batched, materialize_grads))
     outputs, inputs = _listed(outputs), _listed(inputs)
     if not inputs:
         raise errors.NoGraph(
@@ -267,6 +273,13 @@ def grad(
                   for t, key in zip(inputs, keys)])
 
 
+def _carriers(outputs, inputs, gradients) -> tuple:
+    """Tensors that are made of others, as those that have their history (`parts/`)."""
+    from ..parts.carriers import carriers
+
+    return carriers(outputs, inputs, gradients)
+
+
 def _result(t, g: Tensor | None, unused: bool | None, materialize: bool, create: bool):
     """What `grad()` returns for one input: its gradient; zeros or None where none arrived."""
     if t.__class__ is GradientEdge:
@@ -287,8 +300,8 @@ def _result(t, g: Tensor | None, unused: bool | None, materialize: bool, create:
         if not unused:
             raise _unused(f"{t.dtype.name}{list(t.shape)}")
         return None
-    if g._data.shape != t._data.shape or g._data.dtype != t._data.dtype:
-        g = project(g, t._data.shape, t._data.dtype)
+    if g._payload.shape != t._payload.shape or g._payload.dtype != t._payload.dtype:
+        g = project(g, t._payload.shape, t._payload.dtype)
     return g
 
 
@@ -356,4 +369,3 @@ def floating(dtype: dt.DType) -> bool:
     return dtype.category >= 2
 
 
-overridable_functions(grad)

@@ -1,6 +1,6 @@
 """The graph as users may look into it: nodes, edges, hooks of several tensors, saved tensors.
 
-Read next: `../core/hooks.py`, where hooks are kept; `engine.py`, which calls them.
+Read next: `../tensor/hooks.py`, where hooks are kept; `engine.py`, which calls them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .. import errors
-from ..core import surface
 from ..core.handle import Tensor, cell_of, is_buffer, make
-from ..core.hooks import RemovableHandle, SavedTensor
-from ..core.state import count, renewed, state, tied, tied_block
-from ..core.surface import bump
 from ..core.tape import Node, Port
+from ..memory.versions import bump
+from ..memory.views import before_writes
+from ..tensor.hooks import RemovableHandle
+from ..threads.blocks import tied, tied_block
+from ..threads.state import count, renewed, state
 from .engine import edge_of
 from .gradients import GradientEdge
+from .saved_values import Hooks, SavedTensor
 
 __all__ = [
     "GradientEdge",
@@ -90,9 +92,10 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             )
         )
     if type(edge) is Port:
-        return GradientEdge(edge.node, edge.number, _Space(tensor._data.shape, tensor._data.dtype))
+        space = _Space(tensor._payload.shape, tensor._payload.dtype)
+        return GradientEdge(edge.node, edge.number, space)
     leaf = edge if edge.edges == () and hasattr(edge, "variable") else None
-    token = tensor if leaf is not None else _Space(tensor._data.shape, tensor._data.dtype)
+    token = tensor if leaf is not None else _Space(tensor._payload.shape, tensor._payload.dtype)
     return GradientEdge(edge, 0, token)
 
 
@@ -144,7 +147,7 @@ class _unsafe_preserve_version_counter:
 # saved tensors
 
 
-class saved_tensors_hooks:
+class saved_tensors_hooks(contextlib.ContextDecorator):
     """Keep what `pack_hook(tensor)` returns instead of each tensor saved for backward.
 
     `unpack_hook` makes the tensor of it again when a gradient needs it.  Of nested pairs the
@@ -159,7 +162,7 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         if state.observers.hooks_refused is not None:
             raise RuntimeError(state.observers.hooks_refused)
-        pair = self.pack_hook, self.unpack_hook
+        pair = Hooks(self.pack_hook, self.unpack_hook)
         state.observers.saved_hooks = (*state.observers.saved_hooks, pair)
         count("ACTIVE", 1)  # off the fast path, which saves without asking
 
@@ -168,13 +171,8 @@ class saved_tensors_hooks:
         state.observers.saved_hooks = state.observers.saved_hooks[:-1]
         count("ACTIVE", -1)
 
-    def __call__(self, function: Callable) -> Callable:
-        @functools.wraps(function)
-        def wrapped(*args, **kwargs):
-            with saved_tensors_hooks(self.pack_hook, self.unpack_hook):
-                return function(*args, **kwargs)
-
-        return wrapped
+    def _recreate_cm(self) -> saved_tensors_hooks:  # each call of a decorated function has a block
+        return saved_tensors_hooks(self.pack_hook, self.unpack_hook)
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -222,12 +220,12 @@ class _Mutations:
         self.cloned: Any = weakref.WeakKeyDictionary()  # what was copied because of a write
 
     def pack(self, t: Tensor) -> _Kept:
-        shown = make(t._data)
+        shown = make(t._payload)
         cell = shown._cell = cell_of(t)
         self.cells[id(cell)] = cell
         others = self.kept.setdefault(id(cell), [])
         for kept in (ref() for ref in others):
-            if kept is not None and kept.tensor._data is shown._data:
+            if kept is not None and kept.tensor._payload is shown._payload:
                 return kept  # saved before, and not written since
         kept = _Kept(shown)
         others.append(weakref.ref(kept))
@@ -243,12 +241,12 @@ class _Mutations:
 
     def before_write(self, t: Tensor) -> None:
         cell = t._cell
-        if cell is None or not is_buffer(t._data):
+        if cell is None or not is_buffer(t._payload):
             return
         for ref in self.kept.pop(id(cell), ()):
             kept = ref()
             if kept is not None:
-                kept.tensor = make(kept.tensor._data.copy())
+                kept.tensor = make(kept.tensor._payload.copy())
                 self.cloned[kept] = kept.tensor
 
     def clear(self) -> None:
@@ -263,13 +261,10 @@ class _Watchers(threading.local):
 
 _watchers = _Watchers()
 _watching = renewed(threading.Lock())
-_plain_check = surface.may_write
 _count = 0
 
 
-def _may_write(x: Tensor, *rest, **options) -> None:
-    """Takes the place of `surface.may_write` while someone wants to know of writes."""
-    _plain_check(x, *rest, **options)
+def _before_write(x: Tensor) -> None:
     for context in _watchers.contexts:
         context.before_write(x)
 
@@ -284,7 +279,8 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Mutations]:
     context = _Mutations()
     with _watching:
         _count += 1
-        surface.may_write = _may_write
+        if _count == 1:
+            before_writes.append(_before_write)
     _watchers.contexts = (*_watchers.contexts, context)
     try:
         with saved_tensors_hooks(context.pack, context.unpack):
@@ -295,7 +291,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Mutations]:
         with _watching:
             _count -= 1
             if not _count:
-                surface.may_write = _plain_check
+                before_writes.remove(_before_write)
 
 
 # hooks of several tensors

@@ -17,14 +17,15 @@ from ..core.events import CALLED_FUNCTION, CALLS_FUNCTION
 from ..core.handle import Tensor, is_buffer, make
 from ..core.project import project
 from ..core.stack import outlive
-from ..core.state import fast, off, state, tied
-from ..core.surface import refresh
 from ..core.tape import Accumulate, Node, level_own, make_node, on_tape
 from ..interp.box import map_tensors
 from ..interp.jvp import Dual, Jvp
 from ..interp.lift import Lift
 from ..interp.vmap import Batched, Vmap
+from ..memory.views import refresh
 from ..table.packets import ops
+from ..threads.blocks import tied
+from ..threads.state import fast, off, state
 from .function import (
     _FLOATING,
     Function,
@@ -121,7 +122,7 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
     for t in _tensors(args):
         if t._link is not None:
             refresh(t)
-        if adopts and type(t._data) is _ndarray:
+        if adopts and type(t._payload) is _ndarray:
             owner.adopt(t)
         level = max(level, _level(cls, t))
     interp = state.stack[level]
@@ -164,7 +165,7 @@ def _generated(node: type) -> type:
 
 def _level(cls, t: Tensor) -> int:
     """The level of a handle, which must not have outlived it."""
-    interp = getattr(t._data, "interp", None)
+    interp = getattr(t._payload, "interp", None)
     if interp is None:
         return 0
     if not interp.alive:
@@ -253,7 +254,7 @@ def _push(cls, plan, args, interp, needs) -> tuple:
     outs = out if isinstance(out, tuple) else (out,)
     varies = [
         isinstance(o, Tensor)
-        and o._data.dtype in _FLOATING
+        and o._payload.dtype in _FLOATING
         and not any(o is n for n in ctx._non_differentiable)
         for o in outs
     ]
@@ -274,7 +275,7 @@ def _push(cls, plan, args, interp, needs) -> tuple:
         if target is None:
             made.append(interp.wrap(o, t))
         else:  # an argument that was overwritten
-            target._data = Dual(interp, o, t)
+            target._payload = Dual(interp, o, t)
             made.append(target)
     made = tuple(made) if isinstance(out, tuple) else made[0]
     ctx = None if low is None else low.context(needs, lower, args, made, lambda t: t)
@@ -317,7 +318,7 @@ def _user_tangents(cls, ctx, lower: tuple, tangents: list, outs: tuple, varies: 
 
 
 def _floats(t: Tensor) -> bool:
-    return t._data.dtype in _FLOATING
+    return t._payload.dtype in _FLOATING
 
 
 def _transposed(cls, plan, ctx, lower, tangents, outs, varies) -> list:
@@ -355,7 +356,7 @@ def _transposed(cls, plan, ctx, lower, tangents, outs, varies) -> list:
                 if not _is_zero(g):
                     raise refuse("it computes gradients outside of the recorded operators")
                 continue
-            pulled.append(project(g, a._data.shape, a._data.dtype))
+            pulled.append(project(g, a._payload.shape, a._payload.dtype))
             directions.append(level.wrap(t))
         sources = [s for s in seeds if s is not None]
         pushed = (
@@ -368,9 +369,9 @@ def _transposed(cls, plan, ctx, lower, tangents, outs, varies) -> list:
 
 
 def _is_zero(t: Tensor) -> bool:
-    data = t._data
+    data = t._payload
     while hasattr(data, "inner"):
-        data = data.inner._data
+        data = data.inner._payload
     return is_buffer(data) and not data.any()
 
 
@@ -388,9 +389,9 @@ def _batch(cls, plan, args, interp, needs) -> tuple:
                 cure="set generate_vmap_rule=False or delete the vmap staticmethod",
             )
         )
-    dims = map_nested(lambda t: t._data.dim if interp.mine(t) else None, args)
+    dims = map_nested(lambda t: t._payload.dim if interp.mine(t) else None, args)
     dims = tuple([_nothing(d, a) for d, a in zip(dims, args)])
-    lower = map_tensors(lambda t: t._data.inner if interp.mine(t) else t, args)
+    lower = map_tensors(lambda t: t._payload.inner if interp.mine(t) else t, args)
     with _below(interp):
         if own:
             out, out_dims = _user_batched(cls, interp, dims, lower)
@@ -459,7 +460,7 @@ def _boxed(interp, value, dim, given: dict):
     box = Batched(interp, value, dim % value.ndim)
     if target is None or target is value:
         return make(box)
-    target._data = box  # an argument that was overwritten
+    target._payload = box  # an argument that was overwritten
     return target
 
 
@@ -494,13 +495,14 @@ def once_differentiable(fn):
     def wrapper(ctx, *args):
         with _silent():
             out = fn(ctx, *args)
-        top = max((level_own(t._data) for t in _tensors(args)), default=0)
+        top = max((level_own(t._payload) for t in _tensors(args)), default=0)
         if not fast["ACTIVE"] and not is_grad_enabled():
             return out
         edges: dict = {}
         _collect(args, edges, top)
         if fast["ACTIVE"] and top:  # transforms below this one: what was saved counts too
-            _collect([t._data.inner for t in _saved(ctx) if hasattr(t._data, "inner")], edges, top)
+            inner = [t._payload.inner for t in _saved(ctx) if hasattr(t._payload, "inner")]
+            _collect(inner, edges, top)
         if not edges:
             return out
         return map_tensors(lambda t: _raised_to(_refusing(t, edges), edges), out)
@@ -519,19 +521,19 @@ def _collect(tensors, edges: dict, top: int) -> None:
     """The edges of handles on every level."""
     for t in _tensors(tensors):
         while True:
-            level = level_own(t._data)
+            level = level_own(t._payload)
             if t._edge is not None and state.record[level]:
                 edges.setdefault(level, []).append(t._edge)
-            if not hasattr(t._data, "inner"):
+            if not hasattr(t._payload, "inner"):
                 break
-            t = t._data.inner
+            t = t._payload.inner
 
 
 def _refusing(t: Tensor, edges: dict) -> Tensor:
     """A copy of a handle that refuses to be differentiated on the given levels."""
     import copy
 
-    data, level = t._data, level_own(t._data)
+    data, level = t._payload, level_own(t._payload)
     if hasattr(data, "inner"):
         data = copy.copy(data)
         data.inner = _refusing(data.inner, edges)
@@ -544,9 +546,9 @@ def _refusing(t: Tensor, edges: dict) -> Tensor:
 def _raised_to(t: Tensor, edges: dict) -> Tensor:
     """The same on the levels above its own: what left the operators has a history there too."""
     for level in sorted(edges):
-        if level > level_own(t._data) and isinstance(state.stack[level], Lift):
+        if level > level_own(t._payload) and isinstance(state.stack[level], Lift):
             t = state.stack[level].wrap(t)
-            if t._data.dtype in _FLOATING:
+            if t._payload.dtype in _FLOATING:
                 _refuse(t, edges, level)
     return t
 

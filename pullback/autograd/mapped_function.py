@@ -8,8 +8,8 @@ first: `levels.py`.
 from __future__ import annotations
 
 from ..core.handle import Tensor, make
-from ..core.surface import assign
 from ..interp.vmap import Batched, Vmap
+from ..memory.assign import assign
 from ..table.packets import ops
 from .function import Function, _Meta, _new, _Plan
 
@@ -77,7 +77,7 @@ class _MappedRule:
         """`forward(ctx, *args)`, which notes what it needs on the way."""
         with self.level() as level:
             boxes = _box(level, args, self.dims)
-            before = [b._data if isinstance(b, Tensor) else None for b in boxes]
+            before = [b._payload if isinstance(b, Tensor) else None for b in boxes]
             inner = _new(self.plan.context)
             inner.needs_input_grad = ctx.needs_input_grad
             out = self.plan.forward(inner, *boxes)
@@ -89,7 +89,7 @@ class _MappedRule:
         """`forward(*args)` of a function with `setup_context`."""
         with self.level() as level:
             boxes = _box(level, args, self.dims)
-            before = [b._data if isinstance(b, Tensor) else None for b in boxes]
+            before = [b._payload if isinstance(b, Tensor) else None for b in boxes]
             probe = _new(self.plan.context)
             probe.needs_input_grad = (False,) * len(args)
             out = self.plan.forward(*boxes)
@@ -161,11 +161,11 @@ class _MappedRule:
                 lower, dim = o, None
             elif place is not None and any(o is d for d in inner._dirty):
                 lower, dim = args[place], self.dims[place]
-                _write_back(lower, o._data, before[place])
+                _write_back(lower, o._payload, before[place])
                 dirty.append(lower)
             else:
                 mine = level.mine(o)
-                lower, dim = (o._data.inner, o._data.dim) if mine else (o, None)
+                lower, dim = (o._payload.inner, o._payload.dim) if mine else (o, None)
                 if any(o is n for n in inner._non_differentiable):
                     fixed.append(lower)
             made.append(lower)
@@ -191,8 +191,8 @@ def _note(ctx, level: Vmap, inner) -> None:
 
     def hole(t):
         mine = level.mine(t)
-        tensors.append(t._data.inner if mine else t)
-        return _Hole(len(tensors) - 1, t._data.dim if mine else None)
+        tensors.append(t._payload.inner if mine else t)
+        return _Hole(len(tensors) - 1, t._payload.dim if mine else None)
 
     ctx.notes = map_nested(hole, {
         k: v for k, v in inner.__dict__.items() if k not in ("_dirty", "_non_differentiable")})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-from ..core.state import state
+from ..threads.state import state
 
 
 def in_new_thread(task, sweep, args: tuple) -> dict:

@@ -10,12 +10,12 @@ from heapq import heappop, heappush
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.hooks import SavedTensor
-from ..core.state import sequence, state
 from ..core.tape import Accumulate as AccumulateGrad
 from ..core.tape import Node
+from ..threads.state import sequence, state
 from . import engine
 from .function import Function
+from .saved_values import SavedTensor
 
 __all__ = ["AccumulateGrad", "DelayedError", "SavedTensor", "UndefinedGrad"]
 

@@ -7,7 +7,7 @@ tangents, is J t.
 from __future__ import annotations
 
 from ..core.handle import Tensor
-from ..core.tape import Accumulate, _save
+from ..core.tape import Accumulate
 from ..interp import jvp as forward
 from ..interp.lift import Lift
 from ..table.packets import ops
@@ -18,10 +18,7 @@ def transpose_pullback(ov, args, tangents, outs) -> list:
     """Tangents of the outputs from the pullback formulas."""
     rule = ov.rule
     flags = [forward.has_tangent(tangents[i]) for i in rule.inputs]
-    saved = tuple(
-        _save(spec, guard, flags, ov, args, outs, rule.outputs)
-        for spec, guard in zip(rule.saves, rule.guards)
-    )
+    saved = rule.save(flags, args, outs)
     varying = [o for o, d in zip(outs, rule.diff_outputs) if d]
     complex_ = any(isinstance(t, Tensor) and t.dtype.is_complex for t in (*varying, *args))
     backward = rule.backward_complex if complex_ else rule.backward_real
@@ -42,7 +39,7 @@ def transpose_pullback(ov, args, tangents, outs) -> list:
                 if gi is not None and t is not None and gi._edge is not None:
                     from ..core.project import project
 
-                    pulled.append(project(gi, a._data.shape, a._data.dtype))
+                    pulled.append(project(gi, a._payload.shape, a._payload.dtype))
                     cotangents.append(level.wrap(t))
         if not pulled:
             found = [None] * len(seeds)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.state import state
+from ..threads.state import state
 
 __all__ = ["Variable", "is_multithreading_enabled", "set_multithreading_enabled"]
 

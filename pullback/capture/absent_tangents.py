@@ -14,7 +14,7 @@ import operator
 from typing import Any
 
 from ..array.size import is_symbolic
-from ..core.op import overload
+from ..core.overload import overload
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node
@@ -37,8 +37,7 @@ def _linear_names(ov: Any) -> dict[str, set[str]]:
         reads = _values_in(text)
         if "grad" in reads and not reads & {name, "result"}:
             found[name] = reads
-    if "backward" in op.base_name:
-        found.update({name: set(ov.schema.names) for name in _GRADIENTS})
+    found.update({name: set(ov.schema.names) for name in _GRADIENTS if name in ov.schema.names})
     return found
 
 
@@ -76,7 +75,7 @@ def _met(value: Any, gone: set) -> bool:
 
 def _rest(node: Node, gone: set) -> Node | None:
     """The summand that is left of a sum, if it is all that the sum would be."""
-    if getattr(getattr(node.target, "op", None), "base_name", None) != "add" or node.kwargs:
+    if getattr(getattr(node.target, "op", None), "ufunc", None) != "add" or node.kwargs:
         return None
     left = [n for n in node.args if isinstance(n, Node) and n not in gone]
     if len(left) != 1 or len(node.args) != 2:

@@ -1,6 +1,6 @@
 """From a captured function to its program: what a backend is, and the parts that it compiles.
 
-`Backend` says how graphs become callables.  `Parts` are the graphs of one captured function:
+`Backend` says how graphs become callables.  `CompiledParts` are the graphs of a captured function:
 forward and backward, both in one for a loss, the joint graph operator by operator for gradients of
 gradients.  `make_program` puts them behind a `Program` (`run.py`), which asks for each when it is
 needed.  Here is also the simplest backend, which runs graphs on NumPy.
@@ -15,22 +15,22 @@ from typing import Any
 
 from .. import errors
 from ..array.size import hinted
-from ..core.handle import Tensor
-from ..core.op import overload
-from ..core.state import uncast
-from ..cut.settings import config
-from ..cut.split import give_away
+from ..core.handle import Tensor, make
+from ..core.overload import overload
+from ..cut.settings import code_generator, config
+from ..cut.split import give_away, tighten
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
-from ..graph.traits import viewed
+from ..graph.traits import is_late
+from ..threads.blocks import uncast
+from ..threads.state import state
 from .absent_tangents import without
-from .convention import coerced, handle, strides_of
 from .custom_functions import with_histories
-from .effect_tokens import is_late, without_forward_effects
+from .effect_tokens import without_forward_effects
 from .effects.metadata import ChangeMetadata
 from .joint import Joint, Sizes
-from .keys import key_of
+from .layouts import coerced, strides_of
 from .offload import offloading
 from .run import Program
 from .saved_tensor_hooks import graph_hooks, with_hooks
@@ -97,32 +97,33 @@ class Backend:
     fuse: bool = False  # may losses compute their gradients in the forward call?
     undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
     limited: bool = False  # does the partitioner go by the memory that is taken?
-    layout: Any = None  # of the graphs, where it is not the run time's (`convention.py`)
+    layout: Any = None  # of the graphs, where it is not the run time's (`Convention`)
     within: Callable | None = None  # (halves, count, sizes) -> do they keep a limit of memory?
     seeded: Callable = with_unit_seed  # what makes the graph of a fused loss
     simplify: Callable = as_it_is  # (joint module) -> the same with fewer nodes
     # told of a function that runs as it is written, though it could be captured
     written: Callable = lambda function, why: None
     recall: Callable | None = None  # what the disk knows of a joint graph (`compile/warm.py`)
+    results: dict | None = None  # what compilers of the user's gave, by part
     loose: Callable | None = None  # for graphs with sizes by data, where others need all sizes
 
 
 def writes_of(joint: Joint) -> dict[int, int]:
     """Graph output -> input whose new value it is, where it may take the input's memory."""
     nodes = list(joint.module.graph.output_node().args[0])
-    turned = {e.input for e in joint.of(ChangeMetadata)}
+    reshaped = {e.input for e in joint.of(ChangeMetadata)}
     return {
         m.output: m.input
         for m in joint.mutated
-        if m.count and not (m.tracked or m.moved) and m.input not in turned
+        if m.count and not (m.tracked or m.moved) and m.input not in reshaped
         and nodes.count(nodes[m.output]) == 1
     }
 
 
 def checkpointed(module: GraphModule) -> bool:
     """Did the function ask for values to be computed again in the backward?"""
-    wishes = (node.meta.get("recompute") for node in module.graph.nodes)
-    return any(hasattr(wish, "name") for wish in wishes)  # not the hints of our own operators
+    policies = (node.meta.get("recompute") for node in module.graph.nodes)
+    return any(hasattr(policy, "name") for policy in policies)  # not the hints of our own operators
 
 
 def is_loss(module: GraphModule, count: int) -> bool:
@@ -132,7 +133,7 @@ def is_loss(module: GraphModule, count: int) -> bool:
         checkpointed(module) or any(map(is_late, module.graph.nodes)))
 
 
-class Parts:
+class CompiledParts:
     """The compiled parts of a captured function, each made when first needed.
 
     `values` are those of its symbolic sizes, `known` is what the disk remembers: then the graph is
@@ -143,8 +144,12 @@ class Parts:
                  values: dict[str, int] | None = None, known: Any = None):
         self.joint, self.backend, self.values = joint, backend, values
         self.module, self.count = joint.module, joint.forward_count
-        self.hooks = graph_hooks() if joint.differentiable else None
-        self.offload = offloading() if joint.differentiable else None
+        self.hooks = self.offload = None
+        if joint.differentiable and state.observers.saved_hooks:
+            self.hooks = graph_hooks()
+        if joint.differentiable and (
+                config.enable_activation_offloading or code_generator.post_grad_fusion_options):
+            self.offload = offloading()
         # nobody is to hold them for longer
         self.tensors = tensors if self.offload is not None else []
         self.inlines = self.hooks is not None or self.offload is not None
@@ -164,6 +169,8 @@ class Parts:
         if self.hooks is not None:
             found = with_hooks(found, results, self.hooks)
         give_away(*tuple(found)[:2], results)
+        if self.known is not None:
+            self.known.was_cut(found[0])
         return found
 
     def halves(self) -> tuple[GraphModule, GraphModule | None]:
@@ -173,8 +180,9 @@ class Parts:
         layout = self.backend.layout
         return self.simplified() if layout is None else layout.module, None
 
+    @functools.cached_property
     def makers(self) -> dict[str, Callable]:
-        """What makes each part."""
+        """What makes each part: "forward", "backward", "fused", ..."""
         backend, joint = self.backend, self.joint
         makers: dict[str, Callable] = {"forward": self._inference}
         if joint.differentiable:
@@ -184,12 +192,13 @@ class Parts:
                 "backward without": self._backward_without,
                 "eager": self._eager,
                 "eager_forward": lambda: self._by_operators(
-                    GraphModule(self.module, joint.eager_forward)),
+                    GraphModule(self.module, joint.backward.recorded.forward)),
             }
             if backend.fuse and is_loss(self.module, self.count):
                 makers["fused"] = self._fused
-        if joint.decisions is not None:
-            makers["decisions"] = lambda: backend.forward(simplify(joint.decisions), "decisions")
+        decisions = joint.guards.decisions
+        if decisions is not None:
+            makers["decisions"] = lambda: backend.forward(simplify(decisions), "decisions")
         return makers
 
     def _inference(self) -> Callable:
@@ -204,7 +213,7 @@ class Parts:
         return backend.layout.backward(eager_module(half, self.values))
 
     def _eager(self, absent: tuple[int, ...] = ()) -> Callable:
-        return self._by_operators(self.joint.grafted or self.simplified(), absent)
+        return self._by_operators(self.joint.backward.recorded.grafted or self.simplified(), absent)
 
     def _by_operators(self, module: GraphModule, absent: tuple[int, ...] = ()) -> Callable:
         """A joint graph operator by operator, so that the tape can record it."""
@@ -215,10 +224,16 @@ class Parts:
         """Forward and backward of a loss in one graph."""
         made = self.backend.seeded(self.simplified())
         if self.backend.limited and getattr(self.cut(), "fused", None) and self.cut().fused.tight:
-            from ..cut.simulate import tighten
-
             tighten(made)
         return self.backend.forward(made, "loss_and_gradients")
+
+    def fuses(self) -> bool:
+        """May gradients of a loss be computed in the forward call?"""
+        if self.inlines or "fused" not in self.makers:
+            return False
+        if self.known is not None and self.known.facts is not None:
+            return self.known.facts["fuse"]
+        return not self.backend.limited or getattr(self.cut(), "fused", None) is not None
 
     def facts(self) -> list[tuple]:
         """Shape and dtype of each output of the graph."""
@@ -235,29 +250,12 @@ def make_program(
     joint: Joint, tensors: list, backend: Backend, values: dict[str, int] | None = None,
     known: Any = None
 ) -> Program:
-    """The program of a captured function, for tensors like these (see `Parts`)."""
-    parts = Parts(joint, tensors, backend, values, known)
+    """The program of a captured function, for tensors like these (see `CompiledParts`)."""
+    parts = CompiledParts(joint, tensors, backend, values, known)
     known = parts.known
     if known is None or known.facts is None:
         parts.simplified()
-    facts = parts.facts()
-    program = Program(joint, parts.makers(), facts, backend.fuse)
-    program.graphs, program.cut = parts.halves, parts.cut if joint.differentiable else None
-    if parts.inlines:
-        program.inlined, program.fuse, program.comparable = parts.hooks, False, False
-    if backend.limited and program.fuse:
-        program.fuse = getattr(parts.cut(), "fused", None) is not None
-    program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
-    if backend.layout is not None:
-        program.layout, program.make = backend.layout, handle
-        program.copied = [k for k in program.copied if k not in backend.layout.pieces]
-        if not joint.differentiable:  # results share memory as the graph has them
-            nodes = joint.module.graph.output_node().args[0][:parts.count]
-            program.copied = [k for k, n in enumerate(nodes) if viewed(n).op == "get_attr"]
-    program.metas = tuple(
-        (tensors[i]._data.shape, tensors[i]._data.dtype) if i >= 0 else facts[~i]
-        for i in joint.grad_of
-    )
+    program = Program(joint, parts, tensors)
     if known is not None:
         _remember(program, known)
     if backend.layout is None:  # else when it is called: inputs may share memory
@@ -269,14 +267,14 @@ def program_of(joint: Joint, request: Request, backend: Backend, known: Any = No
     """The program of a capture; of one with symbolic sizes, for those at hand."""
     tensors, sizes = request.tensors, request.sizes
     if sizes is None:
-        return make_program(joint, joint.inputs(tensors), backend, known=known)
-    from .dynamic import SymbolicProgram, check_demands
+        return make_program(joint, joint.inputs.of(tensors), backend, known=known)
+    from .dynamic import SymbolicProgram
+    from .dynamic_dims import check_demands
 
     if request.dynamic_dims is not None:
-        check_demands(joint, sizes.env, request.dynamic_dims, sizes.shapes, sizes.names)
-    made = SymbolicProgram(
-        joint, sizes.env, sizes.shapes, sizes.names, backend, len(sizes.numbers))
-    shapes = [hinted(t._data.shape) for t in tensors]
+        check_demands(sizes.env, request.dynamic_dims, sizes.shapes, sizes.names)
+    made = SymbolicProgram(joint, sizes, backend)
+    shapes = [hinted(t._payload.shape) for t in tensors]
     values = made.check.bind([*shapes, *[(hinted(request.numbers[k]),) for k in sizes.numbers]])
     if isinstance(values, str):  # what was assumed of sizes that nothing may depend on
         raise errors.CompileError(errors.text(
@@ -292,11 +290,11 @@ def _remember(program: Program, known: Any) -> None:
         known.keep(program)
     else:
         known.fill(program)
-    module = program.joint.module
+    makers = program.parts.makers
 
     def remembered(name: str, make: Callable) -> Callable:
         def made():
-            found = known.part(name, module, program)
+            found = known.part(name, program)
             if found is None:
                 found = make()
                 known.keep_part(name, found, program)
@@ -305,8 +303,8 @@ def _remember(program: Program, known: Any) -> None:
         return made
 
     for name in ("forward", "backward", "fused"):
-        if name in program._makers:
-            program._makers[name] = remembered(name, program._makers[name])
+        if name in makers:
+            makers[name] = remembered(name, makers[name])
 
 
 def eager_module(module: GraphModule, values: dict | None) -> Callable:
@@ -344,24 +342,23 @@ class Stepwise:
     def consume(self, arrays: list) -> tuple:
         """The same for a list, which is emptied: what nobody else has ends with its last reader."""
         from ..autograd.grad_mode import no_grad
-        from ..core.handle import make
         from ..graph.interpreter import Interpreter
 
         handles = [make(a) if type(a) is not int else a for a in self.laid(arrays)]
         arrays.clear()
         with no_grad(), uncast():
             out = Interpreter(self.module).boxed_run(handles)
-        return tuple(o._data if isinstance(o, Tensor) else o for o in out)
+        return tuple(o._payload if isinstance(o, Tensor) else o for o in out)
 
 
 def layouts(module: GraphModule) -> Callable[[Sequence], list]:
     """What lays the arguments of a graph as it expects them in memory: it may view tangents, which
     come as they please."""
-    lying = [strides_of(n) if n.name.startswith("tangents_") else None
+    strides = [strides_of(n) if n.name.startswith("tangents_") else None
              for n in module.graph.nodes if n.op == "placeholder"]
-    if not any(s is not None for s in lying):
+    if not any(s is not None for s in strides):
         return list
-    return lambda arrays: [a if s is None else coerced(a, s) for a, s in zip(arrays, lying)]
+    return lambda arrays: [a if s is None else coerced(a, s) for a, s in zip(arrays, strides)]
 
 
 def boxed_by(compiler: Callable, module: GraphModule):
@@ -374,7 +371,6 @@ def boxed_by(compiler: Callable, module: GraphModule):
 def boxed(function):
     """A function of tensors as a function of raw arrays."""
     from ..autograd.grad_mode import no_grad
-    from ..core.handle import make
 
     def run(*arrays):
         handles = [make(a) if type(a) is not int and type(a) is not float else a for a in arrays]
@@ -383,7 +379,7 @@ def boxed(function):
                 function(handles) if getattr(function, "_boxed_call", False) else function(*handles)
             )
         if isinstance(out, Tensor):  # the test of a loop
-            return (out._data,)
-        return tuple(o._data if isinstance(o, Tensor) else o for o in out)
+            return (out._payload,)
+        return tuple(o._payload if isinstance(o, Tensor) else o for o in out)
 
     return run

@@ -22,14 +22,16 @@ from ..array.generator import Generator, default_generator
 from ..autograd.engine import edge_of
 from ..autograd.gradients import grad as engine_grad
 from ..core.handle import Tensor, make
-from ..core.hooks import Table
-from ..core.state import count, intact
 from ..core.tape import Port
 from ..python_state.module_tensors import Snapshot
 from ..python_state.reachable import PLAIN
 from ..python_state.side_effects import Before
 from ..pytree import tree_flatten
+from ..tensor.hooks import Table
+from ..threads.blocks import restored_on_error
+from ..threads.state import count
 from .effects.generators import SetGenerator
+from .effects.numbers import ReadNumber
 
 if TYPE_CHECKING:
     from .compiled import Compiled
@@ -56,10 +58,10 @@ class Memory:
             self._note(t)
 
     def _note(self, t: Tensor) -> None:
-        own = [("_cell", t._cell), ("_data", t._data), ("_edge", t._edge), ("_link", t._link),
-               ("_meta", t._meta), ("__class__", t.__class__), ("__dict__", dict(t.__dict__))]
+        own = [("_cell", t._cell), ("_payload", t._payload), ("_edge", t._edge), ("_link", t._link),
+               ("_record", t._record), ("__class__", t.__class__), ("__dict__", dict(t.__dict__))]
         self.slots += [(t, name, value) for name, value in own]
-        for part in (t._cell, t._link, t._meta):
+        for part in (t._cell, t._link, t._record):
             if part is not None:
                 self.slots += [(part, name, getattr(part, name)) for name in _fields(part)]
         node = t._edge.node if type(t._edge) is Port else t._edge
@@ -69,10 +71,10 @@ class Memory:
                 found = tables.values() if kind == "tensor" else (
                     [tables] if isinstance(tables, Table) else [])
                 self.hooks += [(table, dict(table)) for table in found]
-        if t._meta is not None and t._meta.post_hooks is not None:
-            self.hooks.append((t._meta.post_hooks, dict(t._meta.post_hooks)))
-        if type(t._data) is np.ndarray:
-            owner = dev.owner(t._data)
+        if t._record is not None and t._record.post_hooks is not None:
+            self.hooks.append((t._record.post_hooks, dict(t._record.post_hooks)))
+        if type(t._payload) is np.ndarray:
+            owner = dev.owner(t._payload)
             if id(owner) not in self.arrays:
                 self.arrays[id(owner)] = owner, owner.copy("K")
 
@@ -99,8 +101,8 @@ class Memory:
         for t in self.handles:
             node = t._edge.node if type(t._edge) is Port else t._edge
             tables = list((getattr(node, "hooks", None) or {}).get("tensor", {}).values())
-            if t._meta is not None and t._meta.post_hooks is not None:
-                tables.append(t._meta.post_hooks)
+            if t._record is not None and t._record.post_hooks is not None:
+                tables.append(t._record.post_hooks)
             found += [(table, {}) for table in tables if id(table) not in known]
         return found
 
@@ -119,7 +121,7 @@ def _together(handles: Iterable[Tensor]) -> Iterable[Tensor]:
             continue
         seen.add(id(t))
         yield t
-        todo += [None if t._meta is None else t._meta.grad, None if t._link is None
+        todo += [None if t._record is None else t._record.grad, None if t._link is None
                  else t._link.base]
 
 
@@ -139,29 +141,29 @@ class Case:
 
     def __init__(self, compiled: Compiled, program: Program, flat: list, tensors: list):
         self.compiled, self.program, self.tensors = compiled, program, tensors
-        self.inputs = program.joint.inputs(tensors)
+        self.inputs = program.joint.inputs.of(tensors)
         hooks = [hook for t in self.inputs for hook in _hooks_of(t)]
         snapshot = Snapshot(compiled.function, *flat, *hooks)
         held = [t for table, _ in snapshot.tables for t in table.values() if isinstance(t, Tensor)]
-        numbers = {id(array) for array, _ in program.joint.numbers}  # of optimizers: no tensors
+        numbers = {id(e.array) for e in program.joint.of(ReadNumber)}  # of optimizers: no tensors
         self.given = list({id(t): t for t in (*tensors, *self.inputs)
-                           if id(t._data) not in numbers}.values())
+                           if id(t._payload) not in numbers}.values())
         generators = [default_generator, *[v for v in flat if isinstance(v, Generator)],
                       *[e.generator for e in program.joint.of(SetGenerator)]]
         self.memory = Memory([*self.given, *held, *[t for _, t in snapshot.named]],
                              snapshot.before, list(dict.fromkeys(generators)))
-        self.arrays = [t._data.copy() for t in self.inputs]
+        self.arrays = [t._payload.copy() for t in self.inputs]
         # what comes to a view may come to its base at once
         roots = [t._link.base if t._link is not None and not t._link.apart
                  and t._link.base._edge is not None else t for t in self.given]
-        self.sources = list({id(edge): make(t._data, edge) for t in roots
+        self.sources = list({id(edge): make(t._payload, edge) for t in roots
                              if (edge := edge_of(t)) is not None}.values())
 
     def run(self, call: Callable[[], Any]) -> Outcome:
         """What a call gives and leaves behind; everything is put back."""
         found = Outcome()
         try:
-            with intact():
+            with restored_on_error():
                 self._look(found, call())
         except Exception as error:
             found.error = error
@@ -181,12 +183,12 @@ class Case:
         for name, v in named.items():
             if isinstance(v, Tensor):
                 found.shares[name] = [k for k, t in enumerate(self.given) if np.may_share_memory(
-                    v._data, t._data)] if v.numel() else None
+                    v._payload, t._payload)] if v.numel() else None
         for t in self.memory.handles:
             name = names.get(id(t))
             if name is not None:
                 named[f"what {name} holds"] = t
-                named[f"the gradient in {name}"] = None if t._meta is None else t._meta.grad
+                named[f"the gradient in {name}"] = None if t._record is None else t._record.grad
         found.values = {name: _kept(v) for name, v in named.items()}
         self._differentiate(found, [v for name, v in named.items() if isinstance(v, Tensor)
                                     and not name.startswith("the gradient in")])
@@ -211,22 +213,22 @@ class Case:
 def _seed(drawn: np.random.Generator, t: Tensor) -> np.ndarray:
     """A gradient for a result: 1 for a loss, which is the usual one."""
     if not t.ndim:
-        return np.ones((), t._data.dtype)
-    return drawn.standard_normal(t._data.shape).astype(t._data.dtype)
+        return np.ones((), t._payload.dtype)
+    return drawn.standard_normal(t._payload.shape).astype(t._payload.dtype)
 
 
 def _hooks_of(t: Tensor) -> list:
     node = t._edge.node if type(t._edge) is Port else t._edge
     tables = list((getattr(node, "hooks", None) or {}).get("tensor", {}).values())
-    if t._meta is not None and t._meta.post_hooks:
-        tables.append(t._meta.post_hooks)
+    if t._record is not None and t._record.post_hooks:
+        tables.append(t._record.post_hooks)
     return [hook for table in tables for hook in table.values()]
 
 
 def _kept(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value if value.__class__ in PLAIN else None
-    return edge_of(value) is not None, value.detach()._data.copy()
+    return edge_of(value) is not None, value.detach()._payload.copy()
 
 
 def difference(mine: Any, theirs: Any, shaken: Any = None) -> str:
@@ -343,7 +345,7 @@ def _shaken(case: Case, call: Callable[[], Any]) -> Outcome:
     """The same on inputs that differ in their last bits: how much rounding can matter."""
     drawn = np.random.default_rng(1)
     for t in case.inputs:
-        data = t._data
+        data = t._payload
         if dt.of(data.dtype).category < 2 or not data.flags.writeable:
             continue
         eps = np.finfo(data.real.dtype).eps if data.dtype.kind in "fc" else 2.0 ** -8

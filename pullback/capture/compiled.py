@@ -15,20 +15,24 @@ import numpy as np
 from .. import errors
 from ..array import dtype as dt
 from ..core.handle import Tensor
-from ..core.state import fast, intact, state, turn
-from ..cut.settings import dynamo
+from ..cut.settings import config, dynamo
+from ..graph import counters
 from ..graph.graph_module import GraphModule
-from ..python_state.module_tensors import Parts, roots_of
+from ..parts.trees import closed, has_parts, on_parts, opened
+from ..python_state.module_tensors import ModuleTree, roots_of
 from ..python_state.reachable import compared_by_identity
 from ..python_state.side_effects import Effects, Filled
-from ..pytree import tree_flatten
+from ..pytree import tree_flatten, tree_unflatten
+from ..threads.blocks import exclusive_capture, restored_on_error
+from ..threads.state import fast, state
 from . import shared_inputs as sharing
 from .build import Backend, Request
 from .capture import Postponed
+from .dynamic_dims import DynamicDims, is_number, local, loose_key, names_of
 from .fast_guards import Short, in_line, short
+from .guards import aliases, key_of
 from .hooks import InputHooksCalled
 from .joint import Sizes
-from .keys import aliases, key_of
 from .run import Program
 from .subclasses import Inside, Wrapped, desugared
 
@@ -59,9 +63,10 @@ class Compiled:
         self.recompiles: list[str] = []  # why it was captured again, each time
         self.programs: dict = {}
         self.captures: dict = {}  # signature -> how often its decisions were new
+        self._on_parts: Compiled | None = None  # the same for tensors that are made of others
         self.strangers: dict = {}  # class of an object among the arguments -> how many there were
-        self._modules: Parts | None = None  # that the function reaches; None: not yet known
-        self._given: dict = {}  # identities of modules among arguments -> these, and their Parts
+        self._modules: ModuleTree | None = None  # that the function reaches; None: not yet known
+        self._given: dict = {}  # identities of modules among arguments -> these, and their trees
         self._last: Short | None = None  # the short way of the last call
         self._recent: dict = {}  # those of earlier ones, by the shapes of their tensors
 
@@ -97,15 +102,15 @@ class Compiled:
         new.function, new._last, new._modules = function, None, None
         new.families, new.programs, new.captures, new._recent = {}, {}, {}, {}
         new._given = {}
-        new.strangers = {}
+        new.strangers, new._on_parts = {}, None
         return new
 
     def __call__(self, *args, **kwargs):
         last = self._last
         if last is not None and not (fast["ACTIVE"] or fast["GRADOFF"] and state.inference):
-            alike, record, default, program, rest = last
+            fits, record, default, program, rest = last
             given = in_line(args, kwargs) if kwargs else args
-            found = alike(given)
+            found = fits(given)
             if (
                 found is not None
                 and record == state.record[0]
@@ -121,7 +126,7 @@ class Compiled:
         """Is there a short way of an earlier call that was like this one?  It is the next."""
         for other in self._recent.get(_shapes(given), ()):
             if other is not self._last and other.record == state.record[0] and (
-                    other.default is dt._default and other.alike(given) is not None
+                    other.default is dt._default and other.fits(given) is not None
                     and all(check() for check in other.rest)):
                 self._last = other
                 return True
@@ -142,15 +147,21 @@ class Compiled:
         """A call that is like none before: find its program, or make one, and run it."""
         flat, spec = tree_flatten((args, kwargs))
         tensors = [v for v in flat if isinstance(v, Tensor)]
+        if fast["PARTS"] and any(map(has_parts, tensors)):
+            if self._on_parts is None:
+                self._on_parts = self.like(on_parts(self.function))
+            args, kwargs = opened((args, kwargs))
+            return closed(self._on_parts(*args, **kwargs))
         if fast["DISPATCHES"] and not (
                 state.mode or len(state.stack) > 1 or state.dispatch.operator_modes):
             out = desugared(self, flat, spec)
             if out is not NotImplemented:
                 return out
-        if fast["ACTIVE"] and _is_watched() or any(type(t._data) is not _ndarray for t in tensors):
+        if fast["ACTIVE"] and _is_watched() or any(
+                type(t._payload) is not _ndarray for t in tensors):
             return self.function(*args, **kwargs)
         if fast["ACTIVE"]:
-            with turn():  # another thread may be capturing what this one reads
+            with exclusive_capture():  # another thread may be capturing what this one reads
                 pass
         key = self.key(flat, spec, tensors)
         refused, filled = "", False
@@ -195,7 +206,7 @@ class Compiled:
                     cure="call it with inputs of the shapes and dtypes that it was compiled for"))
             program = self._with_hooks_of_inputs(
                 lambda: self._new_program(key, flat, spec, tensors, args, kwargs))
-            if program.joint.decisions is not None or (
+            if program.joint.guards.decisions is not None or (
                     (key, 0) in self.programs and self.backend.undecided is not None):
                 self._count(key, program)
             self._keep(key, program)
@@ -212,7 +223,7 @@ class Compiled:
                 and key[-1] is None and program.comparable):
             self._shorten(program, in_line(args, kwargs))
         if fast["ACTIVE"]:
-            with turn():
+            with exclusive_capture():
                 return program.run(tensors)
         return program.run(tensors)
 
@@ -256,10 +267,10 @@ class Compiled:
             if key not in self._given:
                 if len(self._given) >= DECISIONS:
                     self._given.clear()
-                self._given[key] = given, Parts(roots_of(self.function, *given))
+                self._given[key] = given, ModuleTree(roots_of(self.function, *given))
             return self._given[key][1].modes()
         if self._modules is None:
-            self._modules = Parts(roots_of(self.function))
+            self._modules = ModuleTree(roots_of(self.function))
         return self._modules.modes() if self._modules.roots else None
 
     def parts(self) -> dict:
@@ -306,7 +317,7 @@ class Compiled:
         """One more program for other decisions; too many, and there will be no more."""
         count = self.captures[key] = self.captures.get(key, 0) + 1
         if count == DECISIONS:
-            decisions, read = program.joint.decisions, "outside of it"
+            decisions, read = program.joint.guards.decisions, "outside of it"
             if decisions is not None:
                 node = decisions.graph.output_node().all_input_nodes[-1]
                 read = f"from tensors ({(node.stack_trace or '').strip()})"
@@ -325,14 +336,18 @@ class Compiled:
     def _apart(self, program: Program, flat: list, spec, tensors: list) -> Program:
         """The program for inputs that share memory with one that is written."""
         joint = program.joint
-        inputs = joint.inputs(tensors)
-        owners = joint.unique or list(range(len(tensors)))
+        inputs = joint.inputs.of(tensors)
+        owners = joint.inputs.unique or list(range(len(tensors)))
         owners = [*owners, *inputs[len(owners):]]
-        found = sharing.groups([t._data for t in inputs], program.written)
+        found = sharing.groups([t._payload for t in inputs], program.written)
         if not found:
             return program
         if isinstance(self.function, Inside):
             self.function.refuse_shared(inputs, found, self.strided)
+        if config.strict_input_aliases:
+            args, kwargs = tree_unflatten(flat, spec)
+            sharing.refuse_mixed_bases(
+                inputs, found, names_of(self.function, args, kwargs), joint.differentiable)
         pattern = sharing.pattern(inputs, found)
         known = program.shared.get(pattern)
         if known is None or not known.fits(tensors):
@@ -344,20 +359,18 @@ class Compiled:
     def _with_hooks_of_inputs(self, make: Callable[[], Program]) -> Program:
         """Capture; once more if sweeps of the function call hooks that its inputs have."""
         try:
-            with intact():
+            with restored_on_error():
                 return make()
         except InputHooksCalled as met:
             self.input_hooks = met.hooks
         try:
-            with intact():
+            with restored_on_error():
                 return make()
         finally:
             self.input_hooks = None
 
     def _family(self, key: tuple, flat: list) -> Family:
         """What is known of calls that differ in their sizes alone."""
-        from .dynamic import loose_key
-
         loose = (*key[:FACTS], *[loose_key(v, self.kinds) for v in flat], key[-1])
         found = self.families.get(loose)
         if found is None:
@@ -369,11 +382,11 @@ class Compiled:
         if not self.families:
             return None
         family = self._family(key, flat)
-        shapes = [t._data.shape for t in tensors] + [(n,) for n in self.numbers(flat).values()]
+        shapes = [t._payload.shape for t in tensors] + [(n,) for n in self.numbers(flat).values()]
         for symbolic in family.programs:
             values = symbolic.check.bind(shapes)
             if (type(values) is dict and symbolic.keeps_limit(values)
-                    and symbolic.first.finds_alike(tensors)):
+                    and symbolic.first.finds_same(tensors)):
                 program = symbolic.instance(tensors, values)
                 if program.fits(tensors):
                     if len(family.instances) >= SIZES:
@@ -385,18 +398,16 @@ class Compiled:
 
     def _new_program(self, key: tuple, flat: list, spec, tensors: list, args, kwargs) -> Program:
         """A new program, with symbolic sizes if some have been seen to differ or were marked."""
-        from . import dynamic
-
         family, numbers = self._family(key, flat), self.numbers(flat)
         varying = self._varying()
-        dynamic_dims = dynamic.DynamicDims(tensors, varying, family.seen, list(numbers.values()))
-        now = [t._data.shape for t in tensors], list(numbers.values())
-        if now not in family.seen:  # a capture that fails comes again
-            family.seen.append(now)
+        dynamic_dims = DynamicDims(tensors, varying, family.captured, list(numbers.values()))
+        now = [t._payload.shape for t in tensors], list(numbers.values())
+        if now not in family.captured:  # a capture that fails comes again
+            family.captured.append(now)
         reads = self.reads()
         if not (dynamic_dims or reads) or family.fixed:
             return self.build(flat, spec)
-        names = dynamic.names_of(self.function, args, kwargs)
+        names = names_of(self.function, args, kwargs)
         sizes = self.sizes(flat, names, dynamic_dims)
         sizes.data = sizes.checks = reads
         try:
@@ -441,14 +452,10 @@ class Compiled:
 
     def numbers(self, flat: list) -> dict:
         """The numbers among arguments that may be symbols, by their place."""
-        from .dynamic import is_number
-
         return {k: v for k, v in enumerate(flat) if is_number(v, self.kinds)}
 
     def sizes(self, flat: list, names: list[str], dynamic_dims) -> Sizes:
         """What is to be symbolic, and what that is called."""
-        from .dynamic import local
-
         tensors, numbers = self._named(flat)
         made = Sizes(dynamic_dims.dims, [names[k] for k in (*tensors, *numbers)],
                      sources=[local(names[k]) for k in tensors],
@@ -487,14 +494,15 @@ class Compiled:
 
     def build(self, *given, **options) -> Program:
         """Capture and compile for one signature; arguments are those of `request`."""
-        return self.backend.program(self.function, self.request(*given, **options))
+        request = self.request(*given, **options)
+        return counters.counted(lambda: self.backend.program(self.function, request))
 
 
 class Family:
     """What is known of calls that differ in their sizes alone."""
 
     def __init__(self) -> None:
-        self.seen: list = []  # shapes of the arguments, of each capture
+        self.captured: list = []  # shapes of the arguments, of each capture
         self.programs: list = []  # with symbolic sizes
         self.instances: list = []  # keys of the programs made of these
         self.effects = 0.0  # captures in which the function changed what no program can change
@@ -509,4 +517,4 @@ def _is_watched() -> bool:
 
 
 def _shapes(given: tuple) -> tuple:
-    return tuple([a._data.shape for a in given if isinstance(a, Tensor)])
+    return tuple([a._payload.shape for a in given if isinstance(a, Tensor)])

@@ -1,13 +1,51 @@
-"""The smallest compilers: they return the graph as it is, boxed or printed."""
+"""The smallest compilers, which return the graph as it is, boxed or printed; and what says that
+the results of a compiler can be kept as bytes."""
 
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ..cut import refusals
 from ..graph.graph_module import GraphModule
+
+
+class SerializableCallable(ABC):
+    """A compiled graph that can be kept as bytes and made of them by another process."""
+
+    @classmethod
+    @abstractmethod
+    def serialize_compile_artifacts(cls, fn: Any) -> bytes:
+        """The bytes of a compiled graph."""
+
+    @classmethod
+    @abstractmethod
+    def deserialize_compile_artifacts(cls, data: bytes) -> Any:
+        """A compiled graph from its bytes."""
+
+
+class SerializableAOTDispatchCompiler:
+    """A compiler whose results are of one class, which makes bytes of them and them of bytes.
+
+    `aot_function` keeps these on disk (see `SerializableCallable`): another process that captures
+    the same graph does not call the compiler.  A `uuid` says which compiler this is, as text or as
+    a function that gives it; without one it is told by its code and the files that it is from.
+    """
+
+    def __init__(self, output_code_ty: type, compiler_fn: Callable, uuid: Any = None):
+        refusals.functions("SerializableAOTDispatchCompiler", {}, compiler_fn=compiler_fn)
+        self.output_code_ty, self.compiler_fn = output_code_ty, compiler_fn
+        if uuid is not None:
+            self.uuid = uuid if callable(uuid) else lambda: uuid
+
+    def __repr__(self) -> str:
+        return f"<compiler {self.compiler_fn!r} that gives {self.output_code_ty.__name__}>"
+
+    def __call__(self, gm: GraphModule, example_inputs: Any) -> Any:
+        return self.compiler_fn(gm, example_inputs)
 
 
 def nop(module: GraphModule, example_inputs=None) -> GraphModule:

@@ -6,7 +6,7 @@ the history that eager code has, but for two things: the history of a custom fun
 are registered on, in every sweep.  A `Graft` remembers what of the graph is the backward of such a
 call; `grafted` makes the graph to be differentiated, in which the results of the call are those of
 a function with that part of the graph as its backward; `with_histories` does the rest for graphs
-in PyTorch's spelling.  Read next: `differentiable_backward` in `run.py`, which runs it.
+in PyTorch's form.  Read next: `differentiable_backward` in `run.py`, which runs it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .. import errors
 from ..autograd.function import Function
 from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor, make
-from ..core.op import OpOverload, overload
-from ..core.tape import place
+from ..core.overload import OpOverload, overload
+from ..errors import place
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node, fetch_attribute, map_arg

@@ -3,7 +3,7 @@
 `if x.sum() > 0`, `n.item()` and `x[mask]` need values, and a capture has shapes only.  The values
 are computed from the inputs at hand, the capture goes on with them, and the graph is right as long
 as they are the same: a small graph of its own computes them anew before every call.  What the
-library looks at in passing (the range of an argument, say: `in_passing` of `core/state.py`) is
+library looks at in passing (the range of an argument, say: `in_passing` of `threads/state.py`) is
 left alone.
 Read next: `capture.py`.
 """
@@ -13,35 +13,32 @@ from __future__ import annotations
 import numpy as np
 
 from .. import errors
-from ..array.dims import broadcast_shapes
 from ..array.generator import Generator, default_generator
-from ..core.handle import Tensor, make
-from ..core.stack import bind, tensors_in
-from ..core.state import passing, state, tied
+from ..core.handle import Tensor, make, tensors_in
+from ..core.stack import bind
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node, map_arg
-from ..interp.box import map_tensors
+from ..interp.box import map_flat, map_tensors
 from ..table.packets import ops
+from ..threads.blocks import tied
+from ..threads.state import calling, state
+from .guards import contents
 
 LIMIT = 1 << 16  # elements of a tensor that may be a decision
 
 
 def wanted() -> bool:
     """Is the program about to go by the value of a tensor, or is that a look in passing?"""
-    return not passing.on
-
-
-def contents(array) -> tuple:
-    """Everything that Python can read from an array."""
-    return array.shape, array.dtype, array.tobytes()
+    return not calling.in_passing
 
 
 class Decisions:
     """The values that one capture had to know."""
 
-    def __init__(self, recorder):
+    def __init__(self, recorder, tangents: bool = False):
         self.recorder = recorder
+        self.tangents = tangents  # do ones stand for gradients that are not known?
         self.taken: dict[Node, Tensor] = {}
         self._values: dict[Node, object] = {}
         self._after = None  # the state of the generator after the draws that were evaluated
@@ -55,6 +52,14 @@ class Decisions:
                 self.taken[node] = found
         return found
 
+    def known(self, node: Node) -> Tensor | None:
+        """The value at hand, on which nothing will depend but shapes."""
+        return self._evaluate(node)
+
+    def note(self, node: Node, value: Tensor) -> None:
+        """The value of a node is known already."""
+        self._values[node] = value
+
     def _evaluate(self, wanted: Node):
         values, recorder = self._values, self.recorder
         todo = [wanted]
@@ -66,7 +71,10 @@ class Decisions:
             if node.op == "placeholder":
                 array = recorder.arrays.get(node)
                 if array is None:  # the gradient of an output
-                    return None
+                    if not self.tangents:
+                        return None
+                    example = node.meta["val"]
+                    array = np.ones(tuple(example.shape), example.dtype.np)
                 values[node] = make(array)
                 continue
             if node.op == "get_attr":
@@ -134,7 +142,7 @@ class Decisions:
 
     def answers(self) -> list[tuple]:
         """What they were, in the order of the graph's outputs."""
-        return [contents(t._data) for t in self.taken.values()]
+        return [contents(t._payload) for t in self.taken.values()]
 
 
 def _draws(node: Node) -> bool:
@@ -163,11 +171,8 @@ def sized_by_values(level, ov, flat: tuple):
     Masks become the places where they are true; other operators of this kind count or look for
     something and are constants of the graph.
     """
-    if ov.name == "index.Tensor":
-        return _picked(level, *flat)
-    if ov.name == "masked_select":
-        shape = broadcast_shapes(flat[0].shape, flat[1].shape)
-        return _picked(level, flat[0].expand(shape), [flat[1].expand(shape)])
+    if ov.op.picks is not None:
+        return _picked(level, *ov.op.picks(*flat))
     tensors = list(tensors_in(flat))
     if ov.is_random or any(t._edge is not None for t in tensors):
         return None
@@ -175,18 +180,18 @@ def sized_by_values(level, ov, flat: tuple):
     if None in known.values():
         return None
     with below(level):
-        out = bind(ov, tuple([map_tensors(lambda t: known[id(t)], v) for v in flat]))
+        out = bind(ov, map_flat(lambda t: known[id(t)], flat))
     return map_tensors(level.constant, out)
 
 
 def drawn(level, ov, flat: tuple):
     """Random numbers of a generator that was seeded inside of the function."""
-    like = ov.name.partition(".")[0].endswith("_like")
+    like = ov.op.by_shape and "self" in ov.op.nondiff  # it is a model, as for `rand_like`
 
     def known(t: Tensor) -> Tensor:
         if like:
-            return make(np.empty(t.shape, t._data.dtype))
-        found = level.decided(t) if level.decisions is not None else None
+            return make(np.empty(t.shape, t._payload.dtype))
+        found = level.decided(t) if level.decides else None
         if found is None:
             raise errors.DataDependentError(
                 errors.text(
@@ -199,7 +204,7 @@ def drawn(level, ov, flat: tuple):
             )
         return found
 
-    values = tuple([map_tensors(known, v) for v in flat])
+    values = map_flat(known, flat)
     with below(level):
         return map_tensors(level.constant, bind(ov, values))
 

@@ -9,160 +9,19 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .. import errors
-from ..array.fake import Fake, contiguous_strides
-from ..array.size import Symbolic, hinted, is_symbolic
+from ..array.size import Symbolic, is_symbolic
 from ..core.handle import Tensor
-from ..cut.settings import dynamo
 from ..graph.concrete import valued
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
-from ..graph.sizes import UNBACKED, argument
-from ..symbolic.env import ShapeEnv
-from .joint import Joint
+from ..graph.sizes import argument
+from .joint import Joint, Sizes
 from .results import Output
-
-
-def layout(data: Any) -> tuple | None:
-    """What a symbolic capture needs to know of an array's strides; None if they are odd."""
-    if isinstance(data, Fake):
-        own = contiguous_strides(hinted(data.shape), data.itemsize)
-        return () if tuple(hinted(data.strides)) == own else None
-    if data.flags.c_contiguous:
-        return ()
-    order = sorted(range(data.ndim), key=lambda d: (-data.strides[d], d))
-    return tuple(order) if data.transpose(order).flags.c_contiguous else None
-
-
-def is_number(value: Any, kinds: tuple) -> bool:
-    """May an argument be a symbol, or is one?  A flag may not, nor what is no number."""
-    if isinstance(value, Symbolic):
-        return value.node.pytype in kinds and value.hint is not None
-    return type(value) in kinds and math.isfinite(value)
-
-
-def loose_key(value: Any, kinds: tuple) -> tuple:
-    """What a symbolic graph depends on, for one argument: not its sizes, nor a number."""
-    if is_number(value, kinds):
-        return (value.node.pytype if isinstance(value, Symbolic) else type(value),)
-    if isinstance(value, Tensor):
-        data = value._data
-        order = layout(data)
-        sizes = data.ndim if order is not None else data.shape
-        return sizes, data.dtype, value._edge is not None, order
-    try:
-        hash(value)
-    except TypeError:
-        return ("id", id(value))
-    return (type(value), value)
-
-
-def names_of(function: Callable, args: Sequence, kwargs: dict) -> list[str]:
-    """What the function calls its arguments, one name for each tensor or other value in them."""
-    from ..pytree import keystr, tree_flatten_with_path
-
-    if hasattr(function, "titles"):  # of tensors inside of wrappers
-        return function.titles
-    try:
-        parameters = list(inspect.signature(
-            getattr(function, "forward", function)).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
-    found = []
-    for i, value in enumerate(args):
-        name = plain[i] if i < len(plain) else f"{rest}[{i - len(plain)}]"
-        found += [name + keystr(path) for path, _ in tree_flatten_with_path(value)[0]]
-    for name in kwargs:
-        found += [name + keystr(path) for path, _ in tree_flatten_with_path(kwargs[name])[0]]
-    return found
-
-
-def local(name: str) -> str:
-    """The name of an argument as PyTorch says where a size is found: `xs[0]` is `L['xs'][0]`."""
-    first, bracket, path = name.partition("[")
-    return f"L['{first}']{bracket}{path}"
-
-
-class DynamicDims:
-    """Which dims of the arguments, and which numbers, are symbolic, and between which bounds."""
-
-    def __init__(self, tensors: list[Tensor], dynamic: bool | None, seen: list[tuple],
-                 numbers: Sequence = ()):
-        self.numbers = [bool(dynamic) if dynamic is not None else
-                        any(_other(before[k], n) for _, before in seen)
-                        for k, n in enumerate(numbers)]
-        if dynamo.specialize_int:
-            self.numbers = [w and type(n) is not int for w, n in zip(self.numbers, numbers)]
-        self.dims: list[list] = []
-        self.demanded: list[tuple[int, int]] = []  # the user says that they must not be fixed
-        for i, t in enumerate(tensors):
-            data = t._data
-            marks = t.__dict__ if t.__dict__ else {}
-            static = marks.get("_dynamo_static_indices", ())
-            own: list = []
-            for d, n in enumerate(data.shape):
-                if d in marks.get("_dynamo_unbacked_indices", ()):
-                    wish: Any = UNBACKED
-                elif d in marks.get("_dynamo_dynamic_indices", ()):
-                    wish = next(((low, high) for dim, low, high in marks.get(
-                        "_dynamo_dynamic_range", ()) if dim == d), True)
-                    self.demanded.append((i, d))
-                elif d in marks.get("_dynamo_weak_dynamic_indices", ()):
-                    wish = True
-                elif d in marks.get("_dynamo_propagated_dynamic_indices", ()) and (
-                        d not in static and dynamic is not False):
-                    wish = layout(data) is not None
-                elif d in static or dynamic is False or layout(data) is None:
-                    wish = False
-                elif dynamic:
-                    wish = True
-                else:
-                    wish = any(shapes[i][d] != n for shapes, _ in seen)
-                own.append(wish)
-            self.dims.append(own)
-
-    def __bool__(self) -> bool:
-        return any(self.numbers) or any(w is not False for own in self.dims for w in own)
-
-
-def _other(a: Any, b: Any) -> bool:
-    return a != b and not (a != a and b != b)
-
-
-def check_demands(joint: Joint, env: ShapeEnv, dynamic_dims: DynamicDims, shapes: list,
-                  names: list) -> None:
-    """Refuse a capture that has fixed a size which the user marked as dynamic."""
-    for i, d in dynamic_dims.demanded:
-        n = shapes[i][d]
-        if not isinstance(n, Symbolic):  # 0 and 1 have programs of their own
-            continue
-        number = n.node.maybe_as_int()
-        if number is None:
-            wanted = dynamic_dims.dims[i][d]
-            low, high = wanted if wanted is not True else (2, None)
-            if not low <= n.hint <= (n.hint if high is None else high):
-                raise errors.ConstraintViolationError(
-                    f"Constraints violated ({names[i]}.size()[{d}])! It is {n.hint}, and was "
-                    f"marked to be at least {low}" + ("" if high is None else f", at most {high}")
-                    + f" ({errors.user_line(2)})")
-            continue
-        guard = next(g for g in reversed(env.guards)
-                     if n.node.raw.symbol in g.relation.symbols())
-        why = f"{guard} was needed at {guard.where}: {guard.reason}"
-        raise errors.ConstraintViolationError(errors.text(
-            f"Constraints violated ({names[i]}.size()[{d}])! It was marked as dynamic, but the "
-            f"captured function is right for {number} only ({errors.user_line(2)})",
-            why,
-            ["do not mark it with mark_dynamic (maybe_mark_dynamic does not insist)",
-             "or change the line so that it does not depend on the number"]))
 
 
 def with_numbers(module: GraphModule) -> tuple[GraphModule, list, int]:
@@ -211,22 +70,21 @@ def runs_eagerly(module: GraphModule, values: dict | None) -> Callable:
 class SymbolicProgram:
     """A function captured with symbolic sizes."""
 
-    def __init__(self, joint: Joint, env: ShapeEnv, shapes: list, names: list[str], backend: Any,
-                 numbers: int = 0):
+    def __init__(self, joint: Joint, sizes: Sizes, backend: Any):
+        env = sizes.env
         if backend.loose is not None and not all(s.sources for s in env.symbols.values()):
             backend = replace(backend, forward=backend.loose, backward=backend.loose, fuse=False)
         self.joint, self.env, self.backend = joint, env, backend
-        self.check = env.checker(shapes, names, numbers)
+        self.check = env.checker(sizes.shapes, sizes.names, len(sizes.numbers))
         env.frozen = True
         self.halves = functools.cache(
             lambda: backend.partition(joint.module, joint.forward_count))
         self.seeded = functools.cache(backend.seeded)
         self._shared: dict[tuple, Any] = {}  # by name, and by the tangents that it does without
         self.first: Any = None  # the first instance
-        found = [(k, _symbolic_dims(shape)) for k, shape in enumerate(joint.shapes)]
+        found = [(k, _symbolic_dims(shape)) for k, shape in enumerate(sizes.returned)]
         self.marks = [(k, dims) for k, dims in found if dims and (
             backend.layout is not None or joint.outputs[k].kind != "input")]
-        self.notes: dict[str, Any] = {}  # what else its instances know
 
     def part(self, name: str, module: GraphModule, compiler: Callable, values: dict) -> Callable:
         """A compiled part for given sizes."""
@@ -279,8 +137,9 @@ class SymbolicProgram:
             self.joint,
             outputs=list(map(sized, self.joint.outputs)),
             effects=[e.sized(sized) for e in self.joint.effects],
-            wrapped={k: plan.sized(lambda n: valued(n, of))
-                     for k, plan in self.joint.wrapped.items()},
+            backward=replace(self.joint.backward, wrapped={
+                k: plan.sized(lambda n: valued(n, of))
+                for k, plan in self.joint.backward.wrapped.items()}),
         )
         own = replace(
             backend,
@@ -289,11 +148,9 @@ class SymbolicProgram:
             partition=lambda module, count: self.halves(),
             seeded=self.seeded,
         )
-        program = make_program(joint, joint.inputs(tensors), own, values)
+        program = make_program(joint, joint.inputs.of(tensors), own, values)
         program.symbolic, program.marks, program.values = self, self.marks, values
         self.first = self.first or program
-        for name, value in self.notes.items():
-            setattr(program, name, value)
         return program
 
 

@@ -17,11 +17,11 @@ from ..array.size import is_symbolic
 from ..autograd.gradients import _level
 from ..autograd.gradients import grad as sweep
 from ..core.handle import Tensor
-from ..core.state import state
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node, map_arg
 from ..interp.box import map_tensors
+from ..threads.state import state
 
 
 class Call(NamedTuple):
@@ -93,11 +93,11 @@ def _whole(graph: Graph, copied: dict, calls: dict, call: Call, place: int | Non
     return made if place is None else graph.call_function(operator.getitem, (made, place))
 
 
-def pulled_back(made: tuple, inputs: list[Tensor], joint: Any, grads: list) -> list:
+def pulled_back(made: tuple, inputs: list[Tensor], backward: Any, grads: list) -> list:
     """The gradients of inputs, with history where it is recorded, for those of outputs."""
-    came = [(made[k], g) for g, k in zip(grads, joint.tangent_of)
+    came = [(made[k], g) for g, k in zip(grads, backward.tangent_of)
             if g is not None and made[k].requires_grad]
-    wanted = [inputs[i] for i in joint.grad_of]
+    wanted = [inputs[i] for i in backward.grad_of]
     tracked = [t for t in wanted if t.requires_grad]
     if not (came and tracked):
         return [None] * len(wanted)

@@ -17,7 +17,7 @@ from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.make_fx import fake_of
 from ..graph.node import Node, map_arg
-from ..graph.traits import has_side_effect
+from ..graph.traits import has_side_effect, is_late
 from ..table.effects import EffectType, effect_of
 
 
@@ -39,11 +39,6 @@ _sink_tokens = has_side_effect(_Prim("_sink_tokens", lambda tokens: None))
 def effectful(graph: Graph) -> bool:
     """Are there calls with effects in a graph?"""
     return any(n.op == "call_function" and effect_of(n.target) is not None for n in graph.nodes)
-
-
-def is_late(node: Node) -> bool:
-    """Does a call with an effect belong to the backward?"""
-    return node.meta.get("partitioner_tag") == "must_be_in_backward"
 
 
 def without_forward_effects(module: GraphModule) -> GraphModule:

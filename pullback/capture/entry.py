@@ -3,7 +3,7 @@
 Where PyTorch compiles once and runs the graph on whatever comes, this captures again: for other
 shapes, dtypes and Python values.  What PyTorch asserts, this asserts: arguments that were one
 tensor and written, and with `config.debug_assert` those that require grad.
-Read next: `convention.py`.
+Read next: `torch/dialect/convention.py`, which has that convention.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from typing import Any
 from ..array.fake import Fake
 from ..array.size import Symbolic
 from ..core.handle import Tensor
-from ..core.state import state
 from ..cut import refusals
 from ..cut.prepare import spell_draws
 from ..cut.settings import compiling, config, next_program
+from ..cut.split import donated_places
 from ..graph import traceback
+from ..graph.dialect import standard
 from ..graph.graph_module import GraphModule
 from ..graph.passes import eliminate_dead_code
 from ..graph.tables import normalized
 from ..pytree import tree_flatten
+from ..threads.state import state
 from .build import Backend, Request, program_of
 from .capture import capture
-from .compiled import Compiled
-from .convention import Layout
+from .compiled import FACTS, Compiled
 from .effects.metadata import ChangeMetadata
 from .joint import Joint, Sizes
 from .run import Program
@@ -51,17 +52,13 @@ class AotFunction(Compiled):
         """Capture and compile for one signature."""
         request = self.request(*given, **options)
         tensors = request.tensors
-        joint = self._captured(request, tensors)
+        joint, convention = self._captured(request, tensors)
         wrappers = self.function if isinstance(self.function, Inside) else None
-        layout = Layout(joint, request.flat, self.keep, wrappers, self.writes)
+        layout = convention.layout(joint, request, self.keep, wrappers, self.writes)
         eliminate_dead_code(joint.module.graph)
         joint.module.recompile()
-        number = self.number
-        parts = self._parts(layout, number)
-        program = program_of(joint, request, parts)
-        program.number, program.tracked = number, [t._edge is not None for t in tensors]
-        if program.symbolic is not None:
-            program.symbolic.notes = {"number": number, "tracked": program.tracked}
+        parts = self._parts(layout, self.number)
+        program = program_of(joint, request, parts, self._recalled(joint, request, parts))
         if config.force_non_lazy_backward_lowering and joint.differentiable:
             program.part("forward")
             program.part("backward")
@@ -86,14 +83,14 @@ class AotFunction(Compiled):
             return  # when it is first called
         tensors = [v for v in flat if isinstance(v, Tensor)]
         key = self.key(flat, spec, tensors)
-        sized = [n for t in tensors if isinstance(t._data, Fake) for n in t._data.shape]
+        sized = [n for t in tensors if isinstance(t._payload, Fake) for n in t._payload.shape]
         sized = [n for n in (*sized, *flat) if isinstance(n, Symbolic)]
         if sized:
             self._prepare_sizes(key, flat, spec, tensors, sized)
         elif self._known(key, tensors) is None:
             program = self.build(flat, spec)
             self._keep(key, program)
-            if program.written and not any(isinstance(t._data, Fake) for t in tensors):
+            if program.written and not any(isinstance(t._payload, Fake) for t in tensors):
                 program = self._apart(program, flat, spec, tensors)
             program.part("forward")
 
@@ -108,34 +105,43 @@ class AotFunction(Compiled):
         self._family(key, flat).programs.append(program.symbolic)
         program.part("forward")
 
-    def _captured(self, request: Request, tensors: list) -> Joint:
-        flat, spec, roots, shared = request.flat, request.spec, request.roots, request.shared
-        sizes = request.sizes
+    def _captured(self, request: Request, tensors: list) -> tuple[Joint, Any]:
+        """The joint graph, and the calling convention that it was captured for."""
         table = self.backend.decompositions
         if config.selective_decompose:
             table = Selected(table)
-        joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True,
-                        sizes=sizes, hooks=self.input_hooks)
-        if joint.unique is None or sizes is not None:
-            return joint
+
+        def captured(distinct: bool = False) -> tuple[Joint, Any]:
+            dialect = standard("aot")
+            return capture(
+                self.function, request.flat, request.spec, table, False, request.roots,
+                request.shared, dialect=dialect, distinct=distinct, sizes=request.sizes,
+                hooks=self.input_hooks), dialect.convention
+
+        joint, convention = captured()
+        if joint.inputs.unique is None or request.sizes is not None:
+            return joint, convention
         # tensors that were given twice are one input if they are written, two otherwise
-        owner = [next(n for n, i in enumerate(joint.unique) if tensors[i] is t) for t in tensors]
+        unique = joint.inputs.unique
+        owner = [next(n for n, i in enumerate(unique) if tensors[i] is t) for t in tensors]
         twice = {n for n in owner if owner.count(n) > 1}
         if twice.isdisjoint([*[w.input for w in joint.mutated],
                              *[e.input for e in joint.of(ChangeMetadata)]]):
-            joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True,
-                            distinct=True, hooks=self.input_hooks)
-        return joint
+            return captured(distinct=True)
+        return joint, convention
 
-    def _parts(self, layout: Layout, number: Callable[[], int]) -> Backend:
+    def _parts(self, layout: Any, number: Callable[[], int]) -> Backend:
         """The user's compilers as the run time's backend."""
         backend = self.backend
+        results: dict[str, Any] = {}  # what the compilers gave
 
         def compiled(compiler: Callable, part: str, adapt: Callable) -> Callable:
             def run(module: GraphModule, name: str) -> Callable:
-                with compiling(number(), part):
-                    made = compiler(module, examples(module))
-                    return adapt(refusals.compiled(made, compiler, part))
+                donated = donated_places(module) if part == "backward" else None
+                with compiling(number(), part, donated):
+                    made = refusals.compiled(compiler(module, examples(module)), compiler, part)
+                    results[part] = made
+                    return adapt(made)
 
             return run
 
@@ -158,8 +164,20 @@ class AotFunction(Compiled):
             forward if layout.joint.differentiable else inference,
             compiled(backend.backward, "backward", layout.backward),
             lambda module, count: halves(), backend.decompositions)
-        parts.layout = layout
+        parts.layout, parts.results = layout, results
         return parts
+
+    def _recalled(self, joint: Joint, request: Request, parts: Backend) -> Any:
+        """What the disk knows of a joint graph; None if compilers do not give bytes."""
+        forward = self.backend.forward if joint.differentiable else self.inference
+        if getattr(forward, "output_code_ty", None) is None:
+            return None
+        from ..compile.warm import recall_ahead
+
+        kinds = {"forward": forward}
+        if joint.differentiable:
+            kinds["backward"] = self.backend.backward
+        return recall_ahead(joint, parts, kinds, self.backend.partition, request.sizes is not None)
 
     def _accepted(self, key: tuple, tensors: list) -> Program | None:
         """A program for inputs of which more require grad, or more are one tensor."""
@@ -169,12 +187,13 @@ class AotFunction(Compiled):
             if _reduced(other) != reduced:
                 continue
             merged = other[-1]
-            if program.joint.unique is not None and merged != key[-1]:
-                _check_duplicates(program, merged, key[-1] or range(len(tensors)))
+            if program.joint.inputs.unique is not None and merged != key[-1]:
+                _check_duplicates(self.number(), merged, key[-1] or range(len(tensors)))
+            before = _tracked(other)
             if config.debug_assert:
-                _check_tracked(program, tracked)
-            if (merged != key[-1] and (program.written or program.joint.unique is not None)
-                    or any(now and not then for now, then in zip(tracked, program.tracked))
+                _check_tracked(self.number(), before, tracked)
+            if (merged != key[-1] and (program.written or program.joint.inputs.unique is not None)
+                    or any(now and not then for now, then in zip(tracked, before))
                     or program.joint.differentiable and not any(tracked)):
                 continue
             if program.fits(tensors):
@@ -204,23 +223,28 @@ def _reduced(key: tuple) -> tuple:
                   for k in key[:-1]])
 
 
+def _tracked(key: tuple) -> list[bool]:
+    """Which tensors of a signature require grad."""
+    return [k[2] for k in key[FACTS:-1] if len(k) == 4]
+
+
 _BUG = "This indicates a guard bug in AOTAutograd or Dynamo, please file a bug to PyTorch."
 
 
-def _check_duplicates(program: Program, merged: tuple, now: Any) -> None:
+def _check_duplicates(number: int, merged: tuple, now: Any) -> None:
     for i, first in enumerate(merged):
         if now[i] != now[first]:
             raise AssertionError(
-                f"At compilation time, graph {program.number()} was compiled under the assumption "
+                f"At compilation time, graph {number} was compiled under the assumption "
                 f"that input {i} would be a duplicate of input {first}, but at runtime this was "
                 f"not the case.  {_BUG}")
 
 
-def _check_tracked(program: Program, tracked: list[bool]) -> None:
-    for i, (now, then) in enumerate(zip(tracked, program.tracked)):
+def _check_tracked(number: int, before: list[bool], tracked: list[bool]) -> None:
+    for i, (now, then) in enumerate(zip(tracked, before)):
         if now and not then:
             raise AssertionError(
-                f"At compilation time, graph {program.number()} was compiled under the assumption "
+                f"At compilation time, graph {number} was compiled under the assumption "
                 f"that input {i} would not require grad, but at runtime this was not the case.  "
                 f"{_BUG}")
 

@@ -13,7 +13,7 @@ from typing import Any
 from .. import errors
 from ..core.handle import Tensor
 from ..pytree import tree_flatten
-from .dynamic import names_of
+from .dynamic_dims import names_of
 
 _printing = False
 history: list[str] = []  # of all functions, the last ones
@@ -39,7 +39,7 @@ def why_again(compiled: Any, key: tuple, family: Any, tensors: list[Tensor], arg
     all_names = names_of(compiled.function, args, kwargs)
     names = [all_names[k] for k, v in enumerate(flat) if isinstance(v, Tensor)]
     numbers = compiled.numbers(flat)
-    shapes = [t._data.shape for t in tensors] + [(n,) for n in numbers.values()]
+    shapes = [t._payload.shape for t in tensors] + [(n,) for n in numbers.values()]
     reasons = []
     for symbolic in family.programs:
         found = symbolic.check.bind(shapes)
@@ -51,7 +51,7 @@ def why_again(compiled: Any, key: tuple, family: Any, tensors: list[Tensor], arg
     if not reasons:
         sizes = [_sizes(names, before, shapes) or _numbers(
             [all_names[k] for k in numbers], given, list(numbers.values()))
-            for before, given in family.seen]
+            for before, given in family.captured]
         reasons = [s for s in sizes if s] or [_difference(compiled, key, all_names)]
     title = getattr(compiled.function, "__name__", type(compiled.function).__name__)
     text = f"{title} is compiled again ({errors.user_line(3)}): " + "; ".join(
@@ -90,8 +90,9 @@ def _numbers(names: list[str], before: list, now: list) -> str:
 
 def _outside(compiled: Any) -> str:
     last = next(reversed(compiled.programs.values()), None)
-    named = last and last.joint.outside and last.joint.outside.change()
-    return named or "what the function finds outside of its arguments has changed"
+    guards = last.joint.guards.python if last else ()
+    named = [guard.change() for guard in guards if hasattr(guard, "change")]
+    return next(filter(None, named), "what the function finds outside of its arguments has changed")
 
 
 def _lying(facts: tuple) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.op import overload
+from ..core.overload import overload
 from ..cut import refusals
 from ..cut.settings import config
 from ..graph.graph_module import GraphModule
@@ -238,7 +238,7 @@ def _gradients_of_loss(found: Exported) -> dict[int, Node]:
     graph, joint = found.module.graph, found.joint
     tangents = [n for n in graph.find_nodes(op="placeholder") if n.name.startswith("tangents_")]
     outputs = list(graph.output_node().args[0])
-    for tangent, number in zip(tangents, joint.tangent_of):
+    for tangent, number in zip(tangents, joint.backward.tangent_of):
         first = next(iter(sorted(tangent.users)), graph.output_node())
         with graph.inserting_before(first):
             seed = graph.call_function(
@@ -247,7 +247,7 @@ def _gradients_of_loss(found: Exported) -> dict[int, Node]:
         seed.meta["val"] = tangent.meta["val"]
         tangent.replace_all_uses_with(seed)
         graph.erase_node(tangent)
-    gradients = dict(zip(joint.grad_of, outputs[joint.forward_count:]))
+    gradients = dict(zip(joint.backward.grad_of, outputs[joint.forward_count:]))
     for i, node in gradients.items():
         if node is None and found.twice(i):  # a tied parameter: it is read under its other name
             with graph.inserting_before(graph.output_node()):
@@ -399,12 +399,12 @@ def _joint_graph(
         shown.append((node, PlainAOTOutput(i), o.index if exact else None))
     shown += [(own[k], desc, k) for k, desc in sorted(by_output.items())
               if isinstance(desc, IntermediateBaseAOTOutput)]
-    gradients = dict(zip(joint.grad_of, found.outputs("gradients")))
+    gradients = dict(zip(joint.backward.grad_of, found.outputs("gradients")))
     inputs = found.inputs
     for node, desc in zip(inputs, descs):
         node.meta["desc"] = desc
     tangents = [n for n in graph.find_nodes(op="placeholder") if n not in inputs]
-    for node, k in zip(tangents, joint.tangent_of):
+    for node, k in zip(tangents, joint.backward.tangent_of):
         node.meta["desc"] = TangentAOTInput(by_output[k])
     ends = [(gradients.get(i), GradAOTOutput(descs[i]) if gradients.get(i) else None)
             for i in range(len(inputs))]
@@ -536,7 +536,7 @@ def _as_captured(jd: JointWithDescriptors) -> Joint:
         raise errors.ExportError(errors.text(
             "a value that results of the function are views of is gone from the graph "
             f"({errors.user_line(3)})", cure="change the graph in place, and keep its views"))
-    kept = [gradients[i] for i in joint.grad_of] if joint.differentiable else []
+    kept = [gradients[i] for i in joint.backward.grad_of] if joint.differentiable else []
     graph.trees = None
     graph.output_node().args = ((*forward, *kept),)
     graph.output_node().meta.pop("desc", None)

@@ -14,9 +14,10 @@ from typing import Any
 from .. import errors
 from ..array import reals
 from ..core.handle import Tensor, is_buffer, make, meta_of
-from ..core.op import overload
+from ..core.overload import overload
 from ..core.tape import Accumulate
 from ..cut.settings import config
+from ..graph.dialect import TABLE, standard
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node
 from ..graph.tables import normalized
@@ -27,7 +28,8 @@ from .capture import Capture, CaptureRecorder, capture
 from .effects.gradients import LeaveGradient
 from .effects.leaves import BeginLeaf
 from .effects.metadata import ChangeMetadata
-from .joint import Joint, Sizes
+from .effects.numbers import ReadNumber
+from .joint import Backward, Joint, Sizes
 from .retrace import renumbered
 
 
@@ -38,7 +40,7 @@ class ExportRecorder(CaptureRecorder):
         """The node of the next input."""
         node = self._last = self.placeholder(f"arg{self.inputs}_1", value, example)
         self.inputs += 1
-        self.arrays[node] = value._data
+        self.arrays[node] = value._payload
         return node
 
 
@@ -56,7 +58,7 @@ class ExportCapture(Capture):
 
     def process(self, ov: Any, flat: tuple) -> Any:
         """`detach` is part of the graph, also where there is no history."""
-        if ov.name == "detach" and self.mine(flat[0]):
+        if ov.op.ends_history and self.mine(flat[0]):
             return self.detached(flat[0])
         return super().process(ov, flat)
 
@@ -68,13 +70,14 @@ class ExportCapture(Capture):
     def whole(self, ov: Any, flat: tuple) -> Any:
         """A composite operator as one node, if they are to be seen.
 
-        `dropout` in evaluation gives its input back in eager mode.  Here it is an operator: what is
-        done to its result must not be done to the input.
+        One that is idle, as `dropout` in evaluation, gives its input back in eager mode.  Here it
+        is an operator: what is done to its result must not be done to the input.
         """
-        if ov.name == "dropout" and not flat[2] and self.mine(flat[0]):
+        idle = ov.op.idle
+        if idle and not flat[ov.schema.names.index(idle)] and self.mine(flat[0]):
             if self.decompositions or not self.pre_dispatch:
                 return ops.clone(flat[0])
-            out = self._recorded(ov, flat, make(flat[0]._data.inner._data))
+            out = self._recorded(ov, flat, make(flat[0]._payload.inner._payload))
             self.frozen.append(out)
             return out
         return super().whole(ov, flat) if self.pre_dispatch else NotImplemented
@@ -124,14 +127,14 @@ class Exported:
 def trace(
     function: Callable, args: tuple, kwargs: dict, *, joint: bool, pre_dispatch: bool = False,
     switches: bool | None = None, decompositions: Any = None, title: str = "<lambda>",
-    sizes: Sizes | None = None, history: bool = False, literal: bool = True
+    sizes: Sizes | None = None, history: bool = False, for_reading: bool = True
 ) -> Exported:
     """Capture a function of the arguments, without history unless the joint graph is wanted.
 
     `pre_dispatch` keeps composite operators whole, and grad modes unless `switches` says otherwise.
     With `sizes` those of the arguments are symbols.  With `history` inputs have the histories that
-    the arguments have, for functions that differentiate themselves.  `literal` graphs are PyTorch's
-    to the letter, others can be differentiated again.
+    the arguments have, for functions that differentiate themselves.  Graphs `for_reading` are in
+    PyTorch's dialect, others can be differentiated again.
     """
     _refuse_settings()
     flat, spec = tree_flatten((args, kwargs))
@@ -145,11 +148,11 @@ def trace(
         out = function(*args, **kwargs)
         found = tree_flatten(out)[0]
         for o in found:
-            if isinstance(o, Tensor) and is_buffer(o._data):  # from outside, given as it is
+            if isinstance(o, Tensor) and is_buffer(o._payload):  # from outside, given as it is
                 level.adopt(o)
         for known in level.adopted:
             if any(known.handle is o for o in found):
-                outside[id(known.handle)] = known.handle._data.node
+                outside[id(known.handle)] = known.handle._payload.node
         leaves.extend(found if sizes is None else level.recorder.sizes.in_place_of(found))
         return out
 
@@ -160,9 +163,10 @@ def trace(
     if sizes is not None:
         sizes.data = True
     with reals.computing(sizes is not None):
-        found = capture(traced, flat, spec, table, level=level, literal=literal, sizes=sizes)
+        dialect = standard("aot", whole=True) if for_reading else TABLE
+        found = capture(traced, flat, spec, table, level=level, dialect=dialect, sizes=sizes)
     _refuse_frozen(level)
-    results = [(outside.get(id(o)) or o._data.node) if isinstance(o, Tensor) else o
+    results = [(outside.get(id(o)) or o._payload.node) if isinstance(o, Tensor) else o
                for o in leaves]
     tensors = [v for v in flat if isinstance(v, Tensor)]
     made = Exported(
@@ -211,7 +215,7 @@ def _drop_gradients(found: Exported) -> None:
     if not joint.differentiable:
         return
     graph.output_node().args = (tuple(found.outputs("forward")),)
-    joint.differentiable, joint.grad_of, joint.late = False, [], []
+    joint.backward = Backward()
     graph.eliminate_dead_code()
     for node in graph.find_nodes(op="placeholder"):
         if node.name.startswith("tangents_"):
@@ -220,10 +224,10 @@ def _drop_gradients(found: Exported) -> None:
 
 def _input(t: Tensor, history: bool) -> Tensor:
     """A tensor as the capture gets it: another handle even where one is given twice."""
-    made = make(t._data)
+    made = make(t._payload)
     if history and t.requires_grad:
         made._edge = Accumulate(made)
-    if t._meta is not None:
+    if t._record is not None:
         meta_of(made)
     return made
 
@@ -243,9 +247,9 @@ def _refuse(found: Exported) -> None:
             raise errors.ExportError(errors.text(
                 "a tensor that is neither an argument nor a buffer is written by the exported "
                 f"function ({errors.user_line(3)})",
-                f"tensor: {_facts(joint.adopted[m.input - adopted])}",
+                f"tensor: {_facts(joint.inputs.adopted[m.input - adopted])}",
                 ["register_buffer() it", "or pass it as an argument"]))
-    if joint.of(LeaveGradient) or joint.numbers or joint.late:
+    if joint.of(LeaveGradient) or joint.of(ReadNumber) or joint.backward.late:
         raise errors.ExportError(errors.text(
             f"the function leaves gradients in .grad or writes in its backward "
             f"({errors.user_line(3)}), which an exported graph cannot do",
@@ -256,7 +260,7 @@ def _refuse(found: Exported) -> None:
                 raise _refused(
                     "Encountered duplicated inputs that are mutated in the graph you are trying "
                     "to export.", found, i, "pass a copy of it for one of the arguments")
-        shared = sharing.groups([t._data for t in given], found.written)
+        shared = sharing.groups([t._payload for t in given], found.written)
         if shared:
             raise _refused(
                 "Encountered aliased inputs that are mutated in the graph you are trying to "
@@ -286,11 +290,11 @@ def _lift_constants(found: Exported) -> None:
     if not outside:
         return
     graph = module.graph
-    for node, tensor in zip(outside, joint.adopted):
+    for node, tensor in zip(outside, joint.inputs.adopted):
         number = sum(n.target.startswith("_tensor_constant") for n in
                      graph.find_nodes(op="get_attr"))
         name = f"_tensor_constant{number}"
-        module._install(name, make(tensor._data))
+        module._install(name, make(tensor._payload))
         found.constants[name] = tensor
         with graph.inserting_before(next(iter(node.users), graph.output_node())):
             constant = graph.get_attr(name)
@@ -298,13 +302,14 @@ def _lift_constants(found: Exported) -> None:
         node.replace_all_uses_with(constant)
         found.results = [constant if r is node else r for r in found.results]
         graph.erase_node(node)
-    dropped = [i for i, n in enumerate(joint.grad_of) if n >= len(found.tensors)]
+    dropped = [i for i, n in enumerate(joint.backward.grad_of) if n >= len(found.tensors)]
     if dropped:
         output, count = graph.output_node(), joint.forward_count
         kept = [n for i, n in enumerate(output.args[0]) if i - count not in dropped]
         output.args = (tuple(kept),)
-        joint.grad_of = [n for n in joint.grad_of if n < len(found.tensors)]
-    joint.adopted = []
+        joint.backward.grad_of = [
+            n for n in joint.backward.grad_of if n < len(found.tensors)]
+    joint.inputs.adopted = []
 
 
 def finish(found: Exported, results: tuple | list, descs: list | None,
@@ -331,7 +336,7 @@ def _settle(graph: Any) -> None:
         into, value = node.args[:2]
         source = value.args[0] if value.target is operator.getitem else None
         if source is not None and source.target is _STATISTICS and into in source.args[3:5]:
-            if _alike(into, value):
+            if _same_facts(into, value):
                 node.replace_all_uses_with(value)
     for node in reversed(graph.nodes):
         if node.meta.get("cut") and not node.users:
@@ -341,6 +346,6 @@ def _settle(graph: Any) -> None:
 _STATISTICS = overload("_native_batch_norm_legit_functional")
 
 
-def _alike(a: Node, b: Node) -> bool:
+def _same_facts(a: Node, b: Node) -> bool:
     x, y = a.meta["val"], b.meta["val"]
     return x.shape == y.shape and x.dtype is y.dtype

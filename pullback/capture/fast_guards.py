@@ -1,9 +1,9 @@
 """The short way into a program: is everything as it was in an earlier call?
 
 Most calls are like the one before: tensors of the same kinds, the same numbers, modules with the
-same parts.  `Alike` compares just that, by identity wherever it can, and says no in case of doubt:
-the general way (`compiled.py`) then asks in full.  Where there is native code it is one native call
-(`compile/runtime/alike.c`), which puts itself in the place of `alike`.
+same parts.  `SameCall` compares just that, by identity wherever it can, and says no in case of
+doubt: the general way (`compiled.py`) then asks in full.  Where there is native code it is one
+native call (`compile/runtime/same_call.c`), which puts itself in the place of `same_call`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import numpy as np
 
 from ..array import dtype as dt
 from ..core.handle import Tensor
-from ..core.state import state
+from ..memory import storages
+from ..threads.state import state
 
 if TYPE_CHECKING:
-    from ..python_state.module_tensors import Parts
+    from ..python_state.module_tensors import ModuleTree
     from .run import Program
 
 
@@ -31,7 +32,7 @@ class _Named:
 _NAMED = _Named()
 _PLAIN = {bool, int, float, complex, str, type(None), _Named}
 _facts = attrgetter("shape", "strides", "dtype", "__class__")  # of an array
-TRIES = 16  # a program whose calls are never alike is not looked at any more
+TRIES = 16  # a program whose calls are never the same is not looked at any more
 
 
 def in_line(args: tuple, kwargs: dict) -> tuple:
@@ -39,7 +40,7 @@ def in_line(args: tuple, kwargs: dict) -> tuple:
     return (*args, _NAMED, *kwargs, *kwargs.values()) if kwargs else args
 
 
-class Alike:
+class SameCall:
     """Tells calls that are like the one that it was made in.
 
     `held` are places of tensors that the program takes besides the arguments, (dict or cell, name)
@@ -68,9 +69,11 @@ class Alike:
         ):
             return None
         tensors = self._tensors(args)
-        if [_look(t) for t in tensors] != self.looks:
+        arrays = [getattr(t, "_payload", None) for t in tensors]  # another thread may capture
+        if [_look(t) for t in tensors] != self.looks or any(
+                a is not t._payload for a, t in zip(arrays, tensors)):
             return None
-        return tensors, [t._data for t in tensors]
+        return tensors, arrays
 
 
 def _found(owner: Any, name: str | None) -> Any:
@@ -83,49 +86,49 @@ def _found(owner: Any, name: str | None) -> Any:
 
 def _look(t: Any) -> tuple | None:
     """What a program depends on; None of what is no plain tensor."""
-    if not isinstance(t, Tensor) or t._link is not None or type(t._data) is not np.ndarray:
+    if not isinstance(t, Tensor) or t._link is not None or type(t._payload) is not np.ndarray:
         return None
-    return t._edge is not None, *_facts(t._data)
+    return t._edge is not None, *_facts(t._payload)
 
 
-alike: Callable = Alike  # or the native form
+same_call: Callable = SameCall  # or the native form
 
 
 class Short(NamedTuple):
     """How the next calls may come in."""
 
-    alike: Callable
+    fits: Callable  # the tensors that the program takes and their arrays, if a call is the same
     record: bool
     default: Any
     program: Program
     rest: tuple[Callable[[], bool], ...]  # what else must hold
 
 
-def short(program: Program, args: tuple, parts: Parts | None) -> Short | None:
+def short(program: Program, args: tuple, modules: ModuleTree | None) -> Short | None:
     """The short way into a program that has just been found for arguments; None if there is
     none, since it depends on more than can be compared like this."""
     joint = program.joint
-    if not program.comparable or program.shortened >= TRIES:
-        return None
+    if not program.comparable or program.shortened >= TRIES or storages.left:
+        return None  # or there are tensors that have to follow memory which has moved
     if any(a.__class__ not in _PLAIN and not isinstance(a, Tensor) for a in args):
         return None
     program.shortened += 1
-    held = [(t, None) if isinstance(t, Tensor) else t.place for t in joint.adopted]
+    held = [(t, None) if isinstance(t, Tensor) else t.place for t in joint.inputs.adopted]
     if None in held:
         return None
     items, tables, rest = [], [], []
-    if parts is not None and parts.roots:
-        items += [(s, "training", s["training"]) for s in parts.states]
-        tables += [(t, tuple(t.values())) for t in parts.tables if t]
+    if modules is not None and modules.roots:
+        items += [(s, "training", s["training"]) for s in modules.states]
+        tables += [(t, tuple(t.values())) for t in modules.tables if t]
     known = {(id(owner), name) for owner, name in held}
-    for guard in [*joint.guards, *([] if joint.outside is None else [joint.outside])]:
+    for guard in joint.guards.python:
         tables += [(t, tuple(t.values())) for t in getattr(guard, "tables", ())]
         places, left = guard.places(known) if hasattr(guard, "places") else ([], guard)
         items += [(owner, name, _found(owner, name)) for owner, name in places]
         rest += [] if left is None else [left]
     if None in map(_look, [*filter(_is_tensor, args), *[_found(*place) for place in held]]):
         return None
-    check = alike(args, tuple(held), tuple(items), tuple(tables))
+    check = same_call(args, tuple(held), tuple(items), tuple(tables))
     return Short(check, state.record[0], dt.default(), program, tuple(rest))
 
 

@@ -16,15 +16,16 @@ from ..array.fake import Fake, contiguous_strides
 from ..array.layout import strides_order
 from ..array.size import from_data
 from ..autograd.gradients import grad as engine_grad
-from ..core.handle import Tensor, make
-from ..core.hooks import RemovableHandle
-from ..core.state import uncast
+from ..core.handle import Tensor, is_wrapper_data, make
 from ..core.tape import Accumulate
 from ..cut.settings import config
 from ..graph.make_fx import fake_of
-from ..memory.views import _recording, refresh
+from ..memory.views import recording_set, refresh
+from ..parts import PartsTensor
 from ..python_state.side_effects import flattened
-from .accumulation import Collected
+from ..tensor.hooks import RemovableHandle
+from ..threads.blocks import uncast
+from .accumulation import CollectedGradients
 from .eager_forward import forward_of
 from .effects.attributes import SetAttributes
 from .effects.effect import Effect
@@ -40,10 +41,11 @@ from .effects.results import ReturnValue, ReturnView
 from .effects.storages import GrowStorage, MoveToMoreMemory, ShrinkStorage
 from .effects.views import EarlyDetachedView, EarlyView, SettleView
 from .effects.writes import CountWrites, RefuseWrites, Write, WriteInputs
-from .hooks import check_handles
-from .joint import Begins, Identity, Joint
+from .guards import AtStartOfMemory, SameLeaves
+from .joint import Identity, Joint, RecordedBackward
 from .results import Results, has_history, hooked, retains, root_of, used_up
-from .subclasses import Wrapped, is_wrapper, spread
+from .subclasses import Wrapped
+from .wrapped_gradients import spread
 
 if TYPE_CHECKING:
     from .capture import Capture, CaptureRecorder
@@ -78,11 +80,11 @@ class Ending:
         self._state()
         swept = self._gradients()
         if self.writes:
-            recorded = {*self.joint.tangent_of, *swept}
+            recorded = {*self.joint.backward.tangent_of, *swept}
             for w in self.writes:
                 w.recorded = w.tracked and w.output in recorded
             self.effects += [RefuseWrites(self.writes), WriteInputs(self.writes)]
-        self.joint.effects = in_order(self.effects)
+        self.joint.effects = in_order([*self.effects, *self.level.numbers])
         self._graph()
         return self.joint
 
@@ -93,21 +95,22 @@ class Ending:
         level, t, (box, start, _) = self.level, self.handles[i], self.boxes[i]
         if self.results.by_handle[id(t)] != i:  # the root of a group is an argument, too
             return
-        if t._link is not None and not (  # PyTorch does not look at inputs that nobody used
-                level.literal and box is None and not t._link.apart and id(t) not in level.views):
-            with _recording(level.level, False):
+        if t._link is not None and (
+                level.convention.refreshes_unused or box is not None or t._link.apart
+                or id(t) in level.memory.views):
+            with recording_set(level.level, False):
                 refresh(t)
         if self._resized(i, t) or self._took_memory(i, t, box, start):
             return
         if start is None and isinstance(t._edge, Accumulate) and t._edge.leaf() is t:
             self.effects.append(BeginLeaf(i))
             self.starts[i] = t._edge
-        view = level.views.get(id(t))
+        view = level.memory.views.get(id(t))
         if view is not None:
             self.effects.append(ChangeMetadata(i, view.steps))
             box = view.box if box is not None else None
             if view.base is not t and box is not None:  # compare what has the memory
-                box = t._data if view.base._data is box else view.base
+                box = t._payload if view.base._payload is box else view.base
         ended = start is not None and t._edge is None and (view is not None or t._link is None)
         if ended:
             self.effects.append(EndHistory(i))
@@ -115,46 +118,42 @@ class Ending:
 
     def _resized(self, i: int, t: Tensor) -> bool:
         """Notes what became of its storage; has that been all?"""
-        level, size = self.level, self.level.sizes.get(id(t))
-        taken = id(t) in level.sets
+        memory = self.level.memory
+        size, taken = memory.sizes.get(id(t)), id(t) in memory.sets
         if size is not None:
-            if taken or size < t.numel() * t._data.dtype.itemsize:
+            if taken or size < t.numel() * t._payload.dtype.itemsize:
                 count = 0 if taken or t._cell is None else t._cell.version
                 self.effects.append(ShrinkStorage(i, size, count))
                 if not taken:
                     return True
             else:
                 self.effects.append(GrowStorage(i, size))
-        if id(t) in level.enlarged:
+        if id(t) in memory.enlarged:
             self.effects.append(MoveToMoreMemory(i))
         return False
 
     def _took_memory(self, i: int, t: Tensor, box: Any, start: Any) -> bool:
         """Has it other memory?  Then new values are those of the memory that it had."""
         level, results = self.level, self.results
-        taken = level.sets.get(id(t))
+        taken = level.memory.sets.get(id(t))
         if taken is None:
             return False
         old = taken[1]
-        if level.literal and t._edge is not None and t._edge is not start:
-            raise AssertionError(errors.text(
-                f"input {i} took other memory by set_(), but the input has other mutations "
-                "that we cannot keep inside of the graph: it was written while autograd "
-                "recorded", cure="write it under no_grad(), or before set_()"))
+        level.convention.took_memory(i, t._edge is not None and t._edge is not start)
         if root_of(t) is not old:
             self.took.append((i, t._link))
-        if old._data is not box and level.sizes.get(id(t)) is None:
+        if old._payload is not box and level.memory.sizes.get(id(t)) is None:
             self.writes.append(Write(i, len(results.nodes), False, old._cell.version))
-            results.add(make(old._data))
+            results.add(make(old._payload))
         return True
 
     def _values(self, i: int, t: Tensor, box: Any, start: Any, ended: bool) -> None:
         """What was written into it, and how often."""
-        level, results = self.level, self.results
-        view, link = level.views.get(id(t)), t._link
+        memory, results = self.level.memory, self.results
+        view, link = memory.views.get(id(t)), t._link
         tracked = t._edge is not start and not isinstance(t._edge, Accumulate) and not ended
-        if view is not None and id(view.base) in level.stand_ins:
-            link = view.base._link  # it was turned in place, and is a view of what it was
+        if view is not None and id(view.base) in memory.stand_ins:
+            link = view.base._link  # it was reshaped in place, and is a view of what it was
         apart = box is None and link is not None and link.apart
         if apart and link.writes:
             self.effects.append(CountWrites(i, link.writes))
@@ -162,20 +161,20 @@ class Ending:
             if tracked and hooked(t):
                 self.effects.append(TakeHistory(i, results.add(t)))
             return  # what it holds follows from another input
-        if t._data is not box:
+        if t._payload is not box:
             if view is not None:
                 tracked = t._edge is not None and t._edge is not start
-            moved = id(t) in level.moved
+            moved = id(t) in memory.moved
             count = 0 if apart else 1 - moved if t._cell is None else t._cell.version
             if count:  # changes of shape are counted when they are made again
-                count -= results.turns(t)
+                count -= results.reshapes(t)
             self.writes.append(Write(i, len(results.nodes), tracked, count, moved,
-                                     level.silent.get(t._cell, 0)))
-            results.add(t if tracked else make(t._data))
-        elif t._cell is not None and t._cell.version > results.turns(t):
+                                     memory.silent.get(t._cell, 0)))
+            results.add(t if tracked else make(t._payload))
+        elif t._cell is not None and t._cell.version > results.reshapes(t):
             self.effects.append(  # by views of it
-                CountWrites(i, t._cell.version - results.turns(t)))
-        if t._data is box and view is not None and hooked(t):
+                CountWrites(i, t._cell.version - results.reshapes(t)))
+        if t._payload is box and view is not None and hooked(t):
             self.effects.append(TakeHistory(i, results.add(t)))
 
     # results
@@ -183,7 +182,8 @@ class Ending:
     def _outputs(self) -> None:
         """How each of the user's results is made."""
         level, results, joint, leaves = self.level, self.results, self.joint, self.leaves
-        if level.literal and not any(has_history(t) for t in (*results.values, *results.outputs)):
+        if level.convention.returns_views and not any(
+                map(has_history, (*results.values, *results.outputs))):
             results.give_views()
         joint.outputs = [results.place(o) if isinstance(o, Tensor) else
                          results.handle(o) if isinstance(o, RemovableHandle) else
@@ -198,37 +198,40 @@ class Ending:
             self.effects += [(EarlyView if o.tracked or not ended else EarlyDetachedView)(o)
                              for o in early]
             self.effects += map(SettleView, early)
-        if level.literal:
-            joint.leaves = [level.node(o) if isinstance(o, Tensor) else o for o in leaves]
-            joint.ends = [level.node(t) for t in self.handles]
+        level.convention.returned(level, leaves, self.handles)
 
     def _state(self) -> None:
         """What else the function did, and what its program depends on."""
         level, joint, results = self.level, self.joint, self.results
-        if level.gradients:
-            self.effects += LeaveGradient.of(level, results)
+        left = [g for g in level.gradients.values() if g.now is not g.before]
+        if left:
+            self.effects += LeaveGradient.of(level, results, left)
         joint.forward_count = len(results.nodes)
         if level.streams:
             self.effects += SetGenerator.of(level)
-        if level.hooked:
-            self.effects += RegisterHook.of(level, results.by_handle)
+        if level.hooks.hooked:
+            self.effects += RegisterHook.of(level.hooks, results.by_handle)
         if any(map(retains, self.handles)):
             self.effects += RetainGradient.of(level, self.handles)
         inputs = {id(a.handle) for a in level.adopted}
-        joint.input_guards = [g for g in level.gradients.values() if g.concerns(inputs)]
-        hooks = level.hooks_guard(results.by_handle)
+        guards = joint.guards.inputs
+        guards += [g for g in level.gradients.values() if g not in left and g.concerns(inputs)]
+        hooks = level.hooks.guard(results.by_handle)
         if hooks is not None:
-            joint.input_guards.append(hooks)
+            guards.append(hooks)
+        if level.leaves:
+            guards.append(SameLeaves(
+                [(results.by_handle[t], leaf) for t, leaf in level.leaves.items()
+                 if t in results.by_handle]))
         beginning = [i for i, t in enumerate(self.handles)
-                     if level.first.get(id(t)) in level.beginning]
+                     if level.first.get(id(t)) in level.memory.beginning]
         if beginning:
-            joint.input_guards.append(Begins(beginning))
-        joint.input_guards += level.reads
-        joint.guards, joint.numbers = level.guards, level.numbers
-        joint.unrecorded_write, joint.writes = level.unrecorded_write, level.writes
-        level.leave_input_hooks()
-        if not level.literal:
-            check_handles(level)
+            guards.append(AtStartOfMemory(beginning))
+        guards += level.reads
+        joint.guards.python = level.guards
+        level.hooks.leave_inputs()
+        if not level.convention.shows_hooks:
+            level.hooks.check_handles()
 
     # gradients
 
@@ -238,13 +241,14 @@ class Ending:
         varying = [(k, v) for k, v in enumerate(results.values) if has_history(v)]
         swept = [k for k, v in varying if used_up(v)]
         varying = [(k, v) for k, v in varying if k not in swept]
-        if level.literal:
-            varying = _in_order(varying, self.writes, joint)
+        varying = level.convention.in_order(
+            varying, [w.output for w in self.writes],
+            [o.index for o in joint.outputs if isinstance(o, ReturnValue)])
         last = {s: i for i, s in enumerate(self.starts) if s is not None}  # roots come after
         chosen = [(i, self.starts[i]) for i in sorted(last.values())]
         if swept:
             self.effects.append(UseUpHistory(swept))
-            joint.grad_of = [i for i, _ in chosen]
+            joint.backward.grad_of = [i for i, _ in chosen]
         chosen += [(~o.index, results.values[o.index]._edge) for o in results.placed.values()
                    if isinstance(o, ReturnValue) and o.leaf]
         if varying and chosen:
@@ -259,54 +263,83 @@ class Ending:
         level, joint, results, handles = self.level, self.joint, self.results, self.handles
         tangents = [
             level.wrap(t, self.recorder.tangent(n + 1, t))
-            for n, t in enumerate([make(_dense(fake_of(v)._data)) for _, v in varying])
+            for n, t in enumerate([make(_dense(fake_of(v)._payload)) for _, v in varying])
         ]
-        joint.tangent_of = [k for k, _ in varying]
-        sources = [make(self.boxes[i][2] if i >= 0 else results.values[~i]._data, s)
+        joint.backward.tangent_of = [k for k, _ in varying]
+        sources = [make(self.boxes[i][2] if i >= 0 else results.values[~i]._payload, s)
                    for i, s in chosen]
-        before = [t._data for t in handles], [t._data for t in tangents]
+        before = [t._payload for t in handles], [t._payload for t in tangents]
         level.joined = level.late = True
         level.inputs = handles
         with contextlib.ExitStack() as modes:
             _autocast(modes)
-            collected = modes.enter_context(Collected(level, handles))
+            collected = None
+            if level.grafts is not None:  # code of the user's may run, and sweep by itself
+                collected = modes.enter_context(CollectedGradients(level, handles))
             grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
-            grads = collected.added_to(grads, [i for i, _ in chosen])
-        results.nodes += spread(level, joint, chosen, grads)
-        joint.differentiable = True
+            if collected is not None:
+                grads = collected.added_to(grads, [i for i, _ in chosen])
+        if any(map(_comes_apart, grads)):
+            results.nodes += spread(level, joint.backward, chosen, grads)
+        else:
+            joint.backward.grad_of = [i for i, _ in chosen]
+            results.nodes += [None if g is None else level.node(g) for g in grads]
         # what the backward wrote (a custom function's, for instance) comes after the gradients
         written = [(i, t) for i, (t, old) in enumerate(zip(handles, before[0]))
-                   if t._data is not old]
+                   if t._payload is not old]
         written += [(~i, t) for i, (t, old) in enumerate(zip(tangents, before[1]))
-                    if t._data is not old]
+                    if t._payload is not old]
         for number, t in written:
             if t._link is None:
-                joint.late.append((number, len(results.nodes) - joint.forward_count))
+                joint.backward.late.append((number, len(results.nodes) - joint.forward_count))
                 results.nodes.append(level.node(t))
 
     def _graph(self) -> None:
         """The joint graph, and what the backward may need besides."""
         level, joint, recorder = self.level, self.joint, self.recorder
-        if recorder.sizes is not None:
-            joint.shapes = [o._data.shape if isinstance(o, Tensor) else () for o in self.leaves]
-            joint.leaves = recorder.sizes.of_forward(joint.leaves)
+        level.convention.ended(level)
         if level.decisions is not None:
-            joint.decisions, joint.answers = level.decisions.module(), level.decisions.answers()
+            joint.guards.decisions = level.decisions.module()
+            joint.guards.answers = level.decisions.answers()
         grads = {id(g.before): g for g in level.gradients.values() if g.before is not None}
         # those that only the backward met, too
-        joint.adopted = [grads.get(id(a.handle), a.handle) for a in level.adopted]
+        joint.inputs.adopted = [grads.get(id(a.handle), a.handle) for a in level.adopted]
         joint.module = recorder.module(tuple(self.results.nodes), "joint")
         if joint.differentiable:
-            joint.grafted = level.grafts.module(joint.module)
-            joint.grafts_refused, joint.ruled = level.grafts.refused, level.grafts.ruled
-            taken = any(isinstance(e, TakeMemory) for e in joint.effects)
-            if joint.grafted is None and not taken:  # there memory has another's history
-                joint.eager_forward = forward_of(joint.module, joint.forward_count, level.wholes)
+            joint.backward.ruled = level.grafts is not None and level.grafts.ruled
+            joint.backward.recorded = self._recorded()
+
+    def _recorded(self) -> RecordedBackward:
+        """What gradients of gradients are made with, or why there are none."""
+        level, joint = self.level, self.joint
+        made, grafts = RecordedBackward(), level.grafts
+        if grafts is not None:
+            made.grafted = grafts.module(joint.module)
+        if made.grafted is None and not joint.of(TakeMemory):  # there memory has another's history
+            made.forward = forward_of(joint.module, joint.forward_count, level.wholes)
+        if level.unrecorded_write is not None:
+            made.refused = (
+                "writes a tensor behind the tape's back: under no_grad(), or through detach() or "
+                ".data", level.unrecorded_write,
+                "write it outside of the compiled function, or do not compile it")
+        elif grafts is not None and grafts.refused is not None:
+            made.refused = (
+                "registers a hook on a grad_fn", grafts.refused,
+                "register the hook on the tensor, or do not compile the function")
+        return made
+
+
+def _is_wrapper(value: Any) -> bool:
+    return isinstance(value, Tensor) and is_wrapper_data(value._payload)
+
+
+def _comes_apart(value: Any) -> bool:
+    return _is_wrapper(value) or isinstance(value, PartsTensor)
 
 
 def _refuse(leaves: list) -> None:
     """Refuse results that no program can give."""
-    if any(map(is_wrapper, leaves)):
+    if any(map(_is_wrapper, leaves)):
         raise Wrapped
     lazy = next((v for v in leaves if isinstance(v, Iterator)), None)
     if lazy is not None:
@@ -336,20 +369,9 @@ def _dense(data: Fake) -> Fake:
         order = None
     if order is None:
         return Fake(data.shape, data.dtype, None, data.device_name)
-    lying = contiguous_strides(tuple([data.shape[d] for d in order]), data.dtype.itemsize)
-    strides = tuple([lying[order.index(d)] for d in range(len(order))])
+    steps = contiguous_strides(tuple([data.shape[d] for d in order]), data.dtype.itemsize)
+    strides = tuple([steps[order.index(d)] for d in range(len(order))])
     return Fake(data.shape, data.dtype, strides, data.device_name)
-
-
-def _in_order(varying: list[tuple], writes: list[Write], joint: Joint) -> list[tuple]:
-    """Outputs with a history as PyTorch counts them: inputs that were written, then the user's,
-    each time that one is returned, then what views of intermediates are made of.
-    """
-    values = dict(varying)
-    order = [w.output for w in writes]
-    order += [o.index for o in joint.outputs if isinstance(o, ReturnValue)]
-    order += [k for k in values if k not in order]
-    return [(k, values[k]) for k in order if k in values]
 
 
 def _start(edge: Any) -> Accumulate | None:

@@ -17,11 +17,11 @@ import numpy as np
 from .. import errors
 from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor, make
-from ..core.state import uncast
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.interpreter import Interpreter
 from ..graph.node import Node
+from ..threads.blocks import uncast
 
 if TYPE_CHECKING:
     from .check import Case
@@ -49,7 +49,7 @@ class _Kept(Interpreter):
     def run_node(self, n: Node) -> Any:
         value = super().run_node(n)
         if isinstance(value, Tensor):
-            self.values[n] = value._data.copy()
+            self.values[n] = value._payload.copy()
         elif not isinstance(value, (list, tuple)):
             self.values[n] = value
         return value
@@ -178,7 +178,7 @@ def _found(case: Case, part: Part) -> list[str]:
     node = next(filter(is_wrong, part.wrong), None)
     if node is None:
         node = part.wrong[0]
-        return [f"first differing node: %{node.name} of the {part.name} graph, {_told(node)}; "
+        return [f"first differing node: %{node.name} of the {part.name} graph, {_described(node)}; "
                 "compiled alone it is right"]
     order = [n for n in _ending_at(part.module, node)[1] if n.op == "call_function"
              and isinstance(part.values.get(n), np.ndarray)]
@@ -189,10 +189,10 @@ def _found(case: Case, part: Part) -> list[str]:
     node = order[high]
     while (before := next(filter(is_wrong, node.all_input_nodes), None)) is not None:
         node = before
-    return [f"first differing node: %{node.name} of the {part.name} graph, {_told(node)}"]
+    return [f"first differing node: %{node.name} of the {part.name} graph, {_described(node)}"]
 
 
-def _told(node: Node) -> str:
+def _described(node: Node) -> str:
     val, place = node.meta.get("val"), (node.stack_trace or "").strip()
     facts = f" {val.dtype.name}{list(val.shape)}" if isinstance(val, Tensor) else ""
     given = ", ".join(f"%{n.name}" for n in node.all_input_nodes)
@@ -208,9 +208,9 @@ def _captured(case: Case, call: Callable[[], Any], parts: list[Part]) -> list[st
     class Watching(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             out = func(*args, **(kwargs or {}))
-            if isinstance(out, Tensor) and type(out._data) is np.ndarray:
+            if isinstance(out, Tensor) and type(out._payload) is np.ndarray:
                 seen.append((f"{func} {out.dtype.name}{list(out.shape)} ({errors.user_line()})",
-                             out._data.copy()))
+                             out._payload.copy()))
             return out
 
     def watched() -> Any:

@@ -5,22 +5,25 @@ from outside of the function, too: it is no part of the graph, every call regist
 sweep of the function's own (`backward()` inside) calls it meanwhile, and so it does the hooks that
 inputs came with: these are traced, and the program is for just these hooks.  Hooks of what the
 function computes are traced with its backward, unless code outside can remove them.  Read next:
-`capture.py`, whose trace this is a part of.
+`capture.py`, whose trace owns them.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from .. import errors
 from ..core.handle import Tensor, meta_of
-from ..core.hooks import RemovableHandle, Table
-from ..core.hooks import tables_of as hook_tables
-from ..core.state import fast
 from ..core.tape import Accumulate, Port
+from ..core.tape import tables_of as hook_tables
 from ..python_state.side_effects import Effects
+from ..tensor.hooks import RemovableHandle, Table
+from ..threads.state import fast
+
+if TYPE_CHECKING:
+    from .capture import Capture
 
 
 class InputHooks(Table):
@@ -52,7 +55,8 @@ def tables_of(t: Tensor) -> dict[str, Table]:
     """The tables of hooks that a gradient meets which arrives at a tensor, by kind."""
     edge = t._edge
     node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
-    found = {} if t._meta is None or not t._meta.post_hooks else {"accumulated": t._meta.post_hooks}
+    post = None if t._record is None else t._record.post_hooks
+    found = {"accumulated": post} if post else {}
     if node is not None and node.hooks:
         tables = {"tensor": node.hooks.get("tensor", {}).get(number)}
         if isinstance(node, Accumulate):
@@ -76,32 +80,33 @@ class SameInputHooks:
     def fits(self, joint: Any, arguments: list[Tensor]) -> bool:
         if self.none and not fast["LEAFHOOKS"]:
             return True
-        inputs = joint.inputs(arguments)
+        inputs = joint.inputs.of(arguments)
         return all(_numbers(tables_of(inputs[i])) == numbers for i, numbers in self.hooks)
 
 
-class HookTracking:
-    """The part of a capture that looks after hooks."""
+class HooksInside:
+    """The hooks of one capture: those that inputs came with, and those that it registers."""
 
-    mine: Any
-    grafts: Any
-    joined: bool
-    sweeps = False  # has the function run a sweep of its own?
-    reaches_outside = False  # has one of them come to an input that is no leaf?
-    traces_input_hooks = False  # do stand-ins have the hooks of what they stand for?
-    input_hooks: list[InputHooks]  # what sweeps of the function call, of inputs
-    given_hooks: dict[int, dict[str, Table]]  # of inputs that require grad, by the identity
-    starts: dict[int, object]  # the edges that inputs came with, by the identity of the handle
-    adopted: list
-    hooked: dict[tuple[int, str], Table]
-    handles: WeakSet[RemovableHandle]  # of all hooks; those that the function keeps stay in it
+    def __init__(self, level: Capture):
+        self.level = level
+        self.sweeps = False  # has the function run a sweep of its own?
+        self.reaches_outside = False  # has one of them come to an input that is no leaf?
+        self.traced = False  # do stand-ins have the hooks of what they stand for?
+        self.called: list[InputHooks] = []  # by sweeps of the function, of inputs
+        self.given: dict[int, dict[str, Table]] = {}  # of inputs that require grad, by identity
+        # (handle, kind) -> those that the function registers on inputs
+        self.hooked: dict[tuple[int, str], Table] = {}
+        # of all hooks; those that the function keeps stay in it
+        self.handles: WeakSet[RemovableHandle] = WeakSet()
 
-    def hook_registered(self, at, kind: str, hook):
+    def registered(self, at, kind: str, hook):
         """Where the hook of an input is kept, or what is registered of one that is traced."""
         if kind in ("pre", "post"):
-            return self.grafts.node_hook(at, kind, hook)
+            return self.level.own_backwards().node_hook(at, kind, hook)
         table = self.hooks_of(at, kind, hook)
-        return self.grafts.hook(at, hook) if table is None and kind == "tensor" else table
+        if table is not None or kind != "tensor":
+            return table
+        return self.level.own_backwards().hook(at, hook)
 
     def keep_handle(self, handle: RemovableHandle) -> None:
         """The function may keep the handle of a hook, and return it."""
@@ -110,7 +115,7 @@ class HookTracking:
     def hooks_of(self, t: Tensor, kind: str, hook) -> Table | None:
         """Where hooks of an input are kept; None for a tensor of the function's own, or a hook that
         uses one: that is traced."""
-        start = self.starts.get(id(t))
+        start = self.level.starts.get(id(t))
         if start is None or t._edge is not start or any(map(self._inner, _reached(hook))):
             return None
         table = self.hooked.get((id(t), kind))
@@ -137,52 +142,63 @@ class HookTracking:
             return table
         hooks = InputHooks()
         hooks.others += [table] if table else []
-        self.input_hooks.append(hooks)
+        self.called.append(hooks)
         return hooks
 
-    def take_hooks(self, t: Tensor, came: dict[str, Table]) -> None:
+    def take(self, t: Tensor, came: dict[str, Table]) -> None:
         """An input has come, with hooks."""
         if t._edge is not None:
-            self.given_hooks[id(t)] = came
-        if not self.traces_input_hooks or t._edge is None:
-            if t._meta is not None:
-                t._meta.post_hooks = None  # until it is known what they do
+            self.given[id(t)] = came
+        if not self.traced or t._edge is None:
+            if t._record is not None:
+                t._record.post_hooks = None  # until it is known what they do
             return
         for kind, table in came.items():
-            if kind != "accumulated" or t._meta is None or t._meta.post_hooks is not table:
+            if kind != "accumulated" or t._record is None or t._record.post_hooks is not table:
                 self._hooks_at(t, kind).others.append(table)
 
-    def collected(self, gradients: tuple, given: tuple) -> None:
+    def came_to_input(self, gradients: tuple, given: tuple) -> None:
         """A gradient has come to an input with a history outside of the function."""
-        self.reaches_outside = self.reaches_outside or not self.joined
+        self.reaches_outside = self.reaches_outside or not self.level.joined
 
-    def refuse_hooks_of_inputs(self) -> None:
+    def refuse_of_inputs(self) -> None:
         """Refuse a capture whose sweeps should have gone on behind inputs, or should have called
         the hooks of these."""
         if self.reaches_outside:
             raise Effects("its backward goes on through the history of an argument, outside of it")
-        hooks = [hook for tables in self.given_hooks.values() for table in tables.values()
+        hooks = [hook for tables in self.given.values() for table in tables.values()
                  for hook in table.values()]
-        if self.sweeps and hooks and not self.traces_input_hooks:
+        if self.sweeps and hooks and not self.traced:
             raise InputHooksCalled(hooks)
 
-    def hooks_guard(self, numbers: dict[int, int]) -> SameInputHooks | None:
+    def guard(self, numbers: dict[int, int]) -> SameInputHooks | None:
         """The hooks that the program is for; None if it calls none. `numbers` are the inputs'."""
         if not self.sweeps:
             return None
         found = [(numbers[t], _numbers(tables))
-                 for t, tables in self.given_hooks.items() if t in numbers]
-        leaves = all(isinstance(self.starts.get(t), Accumulate) for t in self.given_hooks)
+                 for t, tables in self.given.items() if t in numbers]
+        leaves = all(isinstance(self.level.starts.get(t), Accumulate) for t in self.given)
         return SameInputHooks(found, leaves) if found else None
 
-    def leave_input_hooks(self) -> None:
+    def leave_inputs(self) -> None:
         """The function is over: whoever differentiates it calls the hooks of its inputs."""
-        for hooks in self.input_hooks:
+        for hooks in self.called:
             hooks.others = []
 
     def _inner(self, value) -> bool:
-        return isinstance(value, Tensor) and self.mine(value) and not any(
-            a.handle is value for a in self.adopted)
+        return isinstance(value, Tensor) and self.level.mine(value) and not any(
+            a.handle is value for a in self.level.adopted)
+
+    def check_handles(self) -> None:
+        """Refuse to trace a hook that code outside of the function can remove."""
+        tables = list(self.hooked.values())
+        for handle in self.handles:
+            table = handle._table()
+            if table is not None and handle.id in table and not any(table is t for t in tables):
+                raise errors.DataDependentError(errors.text(
+                    "a captured function keeps the handle of a hook of a tensor that it computes "
+                    f"({errors.user_line()}), by which the hook could be removed later",
+                    cure="remove the hook inside of the function, or do not keep its handle"))
 
 
 def _reached(hook) -> list:
@@ -192,15 +208,3 @@ def _reached(hook) -> list:
     cells = getattr(hook, "__closure__", None) or ()
     held = [c.cell_contents for c in cells if c != type(c)()]
     return [*held, *(getattr(hook, "__defaults__", None) or ()), getattr(hook, "__self__", None)]
-
-
-def check_handles(level: HookTracking) -> None:
-    """Refuse to trace a hook that code outside of the function can remove."""
-    tables = list(level.hooked.values())
-    for handle in level.handles:
-        table = handle._table()
-        if table is not None and handle.id in table and not any(table is t for t in tables):
-            raise errors.DataDependentError(errors.text(
-                "a captured function keeps the handle of a hook of a tensor that it computes "
-                f"({errors.user_line()}), by which the hook could be removed later",
-                cure="remove the hook inside of the function, or do not keep its handle"))

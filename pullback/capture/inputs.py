@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..array import reals
 from ..core.handle import Tensor, meta_of
-from ..core.state import state
 from ..graph.make_fx import fake_of
+from ..threads.state import state
 from .hooks import tables_of
 from .joint import Sizes, input_edge
 
@@ -40,7 +40,7 @@ class StandIns:
         fakes = {i: fake_of(tensors[i]) for i in self.unique}
         if sizes is not None:
             fakes = {i: sizes.of(i, t) for i, t in fakes.items()}
-            sizes.shapes = [fakes[self.firsts[id(t)]]._data.shape for t in tensors]
+            sizes.shapes = [fakes[self.firsts[id(t)]]._payload.shape for t in tensors]
         if state.fakes.reals:
             for i, t in fakes.items():
                 reals.beside(t, tensors[i])
@@ -48,13 +48,13 @@ class StandIns:
         for root in roots:
             t = root.found(tensors)
             root.begin(t, level, recorder.input(t))
-            level.first[id(root.input)] = root.input._data
+            level.first[id(root.input)] = root.input._payload
             if root.whole is not None:  # its values come from memory that has no history
                 level.wrote_unrecorded(root.input)
         for i in self.unique:
             self._argument(i, fakes[i], nodes[i])
         self.handles += [r.input for r in roots]
-        self.boxes += [(None if r.whole else r.input._data, r.input._edge, r.input._data)
+        self.boxes += [(None if r.whole else r.input._payload, r.input._edge, r.input._payload)
                        for r in roots]
 
     def _argument(self, i: int, fake: Tensor, node) -> None:
@@ -64,15 +64,16 @@ class StandIns:
             t, box = member.handle(value), None
         else:
             t = level.wrap(fake, node)
-            box = level.first[id(t)] = t._data
+            box = level.first[id(t)] = t._payload
             if value._edge is not None:
-                t._edge = level.starts[id(t)] = input_edge(t, value._edge, box, level.collected)
-        if value._meta is not None:
-            meta_of(t).grad = value._meta.grad
+                t._edge = level.starts[id(t)] = input_edge(
+                    t, value._edge, box, level.hooks.came_to_input)
+        if value._record is not None:
+            meta_of(t).grad = value._record.grad
         level.note_gradient(t, i)
-        level.take_hooks(t, tables_of(value))
+        level.hooks.take(t, tables_of(value))
         self.handles.append(t)
-        self.boxes.append((box, t._edge, t._data))
+        self.boxes.append((box, t._edge, t._payload))
 
     def arguments(self, sizes: Sizes | None) -> list:
         """What the function is called with, without structure."""
@@ -90,8 +91,3 @@ class StandIns:
     def merged(self) -> list[int] | None:
         """The arguments that differ, None if all do."""
         return None if len(self.unique) == len(self.tensors) else self.unique
-
-    def members(self) -> set[int]:
-        """The inputs that follow from a root."""
-        shared = self.level.shared
-        return {n for n, i in enumerate(self.unique) if id(self.tensors[i]) in shared}

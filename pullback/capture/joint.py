@@ -1,7 +1,7 @@
 """What a capture gives: the joint graph, and beside it what the function did to its inputs.
 
-`Joint` has it all; the records before it say what was read, written and adopted.  Read
-next: `capture.py`, which makes them.
+`Joint` has it all; the records before it say what its parts are.  Read next: `capture.py`, which
+makes them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
-from ..array.device import address, owner
 from ..core.handle import Tensor
-from ..core.state import sequence
 from ..core.tape import Accumulate, Node
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
-from .decisions import contents
+from ..threads.state import sequence
 from .effects.effect import Effect
 from .effects.writes import Write, WriteInputs
+from .guards import Guards
 
 if TYPE_CHECKING:
     from .shared_inputs import Root
@@ -44,46 +41,14 @@ class Identity(Node):
         return [grads[0]]
 
 
-def input_edge(t: Tensor, outer, data, collected: Callable):
+def input_edge(t: Tensor, outer, data, on_arrival: Callable):
     """The edge of a graph input that requires grad; only a real leaf refuses writes, and of others
-    `collected` is called when a sweep would go on behind them."""
+    `on_arrival` is called when a sweep would go on behind them."""
     leaf = Accumulate(t)
     if isinstance(outer, Accumulate):
         return leaf
-    leaf.hooks = {"post": {0: collected}}
+    leaf.hooks = {"post": {0: on_arrival}}
     return Identity(leaf, (data.shape, data.dtype))
-
-
-@dataclass(slots=True)
-class Read:
-    """A tensor from outside whose values became part of the capture (`item()`, `tolist()`, `if`).
-
-    The graph is right as long as they are the same.
-    """
-
-    tensor: Tensor
-    was: tuple
-
-    def fits(self, joint: Joint, arguments: list[Tensor]) -> bool:
-        """Are they the same?"""
-        return contents(self.tensor._data) == self.was
-
-
-@dataclass(slots=True)
-class Begins:
-    """Inputs whose first element must be the first of their memory."""
-
-    inputs: list[int]
-
-    def fits(self, joint: Joint, arguments: list[Tensor]) -> bool:
-        """Do they begin where their memory does?"""
-        tensors = joint.inputs(arguments)
-        return all(begins(tensors[i]._data) for i in self.inputs)
-
-
-def begins(array: object) -> bool:
-    """Is the first element of an array the first of its memory?"""
-    return not isinstance(array, np.ndarray) or address(array) == address(owner(array))
 
 
 @dataclass(slots=True)
@@ -103,7 +68,7 @@ class Adopted:
 
 
 @dataclass(slots=True)
-class Reviewed:
+class Reshaped:
     """A tensor whose shape was changed in place, by `t_()` and the like."""
 
     handle: Tensor
@@ -131,6 +96,7 @@ class Sizes:
         self.strides: dict[int, tuple] = {}  # and strides, which may follow from sizes
         self.made: dict = {}  # position -> what it has become
         self.shapes: list[tuple] = []  # of all tensor arguments, when the capture has begun
+        self.returned: list[tuple] = []  # those of the user's flat results, at its end
 
     def of(self, i: int, t: Tensor) -> Tensor:
         """The fake of an argument."""
@@ -166,60 +132,83 @@ class Sizes:
 
 
 @dataclass
+class Inputs:
+    """The inputs of a joint graph: arguments, memory that several share, then what was found."""
+
+    unique: list[int] | None = None  # the arguments that differ, None if all do
+    roots: list[Root] = field(default_factory=list)  # memory that inputs share
+    adopted: list = field(default_factory=list)  # tensors, their gradients, or places of tensors
+    _places: list | tuple | None = None  # where modules hold these, if they hold all; None: ask
+
+    def of(self, arguments: list[Tensor]) -> list[Tensor]:
+        """The tensors that the graph wants."""
+        own = arguments if self.unique is None else [arguments[i] for i in self.unique]
+        return [*own, *self.found(arguments)]
+
+    def found(self, arguments: list[Tensor]) -> list[Tensor]:
+        """The tensors that the graph wants besides the arguments."""
+        if self._places is None:
+            places = not self.roots and [getattr(t, "place", None) for t in self.adopted]
+            in_dicts = places and all(p and isinstance(p[0], dict) for p in places)
+            self._places = places if in_dicts else ()
+        if self._places:  # all of them are held by modules
+            return [table.get(name) for table, name in self._places]
+        return [r.found(arguments) for r in self.roots] + [
+            t if isinstance(t, Tensor) else t.found(arguments) for t in self.adopted
+        ]
+
+
+@dataclass
+class RecordedBackward:
+    """What a backward that is recorded itself runs, for gradients of gradients."""
+
+    forward: Graph | None = None  # as eager code runs it (`eager_forward.py`)
+    # the joint graph with custom functions and hooks in it (`custom_functions.py`)
+    grafted: GraphModule | None = None
+    refused: tuple | None = None  # why it must not run: (what the function does, where, the cure)
+
+
+@dataclass
+class Backward:
+    """The second half of a joint graph: whose tangents it takes, whose gradients it gives."""
+
+    tangent_of: list[int] = field(default_factory=list)  # graph output that each tangent belongs to
+    grad_of: list[int] = field(default_factory=list)  # input that each gradient belongs to
+    late: list[tuple] = field(default_factory=list)  # what it writes: (input or ~tangent, output)
+    ruled: bool = False  # does the user's own code, in hooks or Functions, make gradients?
+    wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
+    wrapper_sizes: dict = field(default_factory=dict)  # nodes of the sizes of those
+    recorded: RecordedBackward = field(default_factory=RecordedBackward)
+
+
+@dataclass
 class Joint:
     """A captured function: a graph, its inputs, its effects and its guards."""
 
     out_spec: object
-    # the graph: primals, tangents -> outputs, gradients
+    # primals, tangents -> outputs, gradients
     module: GraphModule = None  # type: ignore[assignment]
     forward_count: int = 0  # graph outputs before the gradients
-    tangent_of: list[int] = field(default_factory=list)  # graph output that each tangent belongs to
-    grad_of: list[int] = field(default_factory=list)  # input that each gradient belongs to
-    differentiable: bool = False
-    # inputs: the arguments, then what the function found
-    adopted: list = field(default_factory=list)  # tensors, their gradients, or places of tensors
-    places: list | tuple | None = None  # where modules hold them, if they hold all; None: ask
-    unique: list[int] | None = None  # the arguments that differ, None if all do
-    roots: list[Root] = field(default_factory=list)  # memory that inputs share
-    numbers: list[tuple] = field(default_factory=list)  # (array, function that says its value)
-    # results and effects
+    inputs: Inputs = field(default_factory=Inputs)
     outputs: list = field(default_factory=list)  # Output or a plain value, in the user's flat order
+    backward: Backward = field(default_factory=Backward)
     effects: list[Effect] = field(default_factory=list)  # in the order in which they are replayed
-    late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
-    # guards
-    input_guards: list = field(default_factory=list)  # gradients, hooks, places, values of inputs
-    guards: list[Callable[[], bool]] = field(default_factory=list)  # what else must be as it was
-    outside: Callable[[], bool] | None = None  # are variables with plain values as they were?
-    decisions: GraphModule | None = None  # computes what the user's conditions were told
-    answers: list = field(default_factory=list)  # what that was
-    # gradients that are made by the user's own code, or make wrappers
-    ruled: bool = False  # does the user's own code, in hooks or Functions, make gradients?
-    wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
-    sized_wrappers: dict = field(default_factory=dict)  # nodes of the sizes of those in `wrapped`
-    # for gradients of gradients (`custom_functions.py`): the graph with custom functions and hooks
-    # in it, where a hook was registered that it cannot have, where a tensor was written without
-    # its history, and the forward as eager code runs it (`eager_forward.py`)
-    grafted: GraphModule | None = None
-    grafts_refused: tuple | None = None
-    unrecorded_write: tuple | None = None
-    eager_forward: Graph | None = None
-    shapes: list = field(default_factory=list)  # of the user's flat outputs, with symbolic sizes
-    # for PyTorch's convention (`convention.py`)
-    leaves: list = field(default_factory=list)  # the user's flat outputs: nodes and plain values
-    ends: list = field(default_factory=list)  # the node of each input, at the end
-    members: set[int] = field(default_factory=set)  # inputs that follow from a root
-    writes: list[tuple] = field(default_factory=list)  # nodes before and after (`mutations.py`)
+    guards: Guards = field(default_factory=Guards)
 
     def __str__(self) -> str:
         """The graph as code, then effects, results and guards, one per line."""
-        guards = [*self.input_guards, *self.guards, self.outside, self.decisions]
         lines = [
             self.module.code.strip(),
             *[f"# effect: {e}" for e in self.effects],
             *[f"# returns: {o}" for o in self.outputs],
-            *[f"# guard: {g}" for g in guards if g is not None],
+            *[f"# guard: {g}" for g in self.guards],
         ]
         return "\n".join(lines)
+
+    @property
+    def differentiable(self) -> bool:
+        """Has it a backward?"""
+        return bool(self.backward.tangent_of)
 
     def of(self, kind: type[_E]) -> list[_E]:
         """The effects of one kind."""
@@ -229,20 +218,3 @@ class Joint:
     def mutated(self) -> list[Write]:
         """The inputs that the function wrote."""
         return [w for e in self.of(WriteInputs) for w in e.writes]
-
-    def inputs(self, arguments: list[Tensor]) -> list[Tensor]:
-        """The tensors that the graph wants."""
-        own = arguments if self.unique is None else [arguments[i] for i in self.unique]
-        return [*own, *self.found(arguments)]
-
-    def found(self, arguments: list[Tensor]) -> list[Tensor]:
-        """The tensors that the graph wants besides the arguments."""
-        if self.places is None:
-            self.places = not self.roots and [getattr(t, "place", None) for t in self.adopted]
-            in_dicts = self.places and all(p and isinstance(p[0], dict) for p in self.places)
-            self.places = self.places if in_dicts else ()
-        if self.places:  # all of them are held by modules
-            return [table.get(name) for table, name in self.places]
-        return [r.found(arguments) for r in self.roots] + [
-            t if isinstance(t, Tensor) else t.found(arguments) for t in self.adopted
-        ]

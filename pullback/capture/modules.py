@@ -106,7 +106,7 @@ def _refuse_fakes(mod: Any) -> None:
     """Constants without data: they would have to be computed with."""
     for path, part in mod.named_modules():
         for name, value in vars(part).items():
-            if isinstance(value, Tensor) and isinstance(value._data, Fake):
+            if isinstance(value, Tensor) and isinstance(value._payload, Fake):
                 where = f"{path}.{name}" if path else name
                 raise AssertionError(
                     f"Unexpected fake tensor among the constants of the module: {where}, "

@@ -15,8 +15,9 @@ from .. import errors
 from ..autograd import engine
 from ..autograd.engine import accumulate, threads_running
 from ..core.handle import Tensor, make
-from ..core.state import fast, state
-from ..core.tape import Accumulate, Node, freed
+from ..core.tape import Accumulate, Node
+from ..errors import freed
+from ..threads.state import fast, state
 from .saved_tensor_hooks import PackedValues
 
 
@@ -67,7 +68,7 @@ class CompiledNode(Node):
             not self.fused
             or self.saved is None
             or self.hooks is not None
-            or out._meta is not None
+            or out._record is not None
             or out._link is not None
             or fast["ACTIVE"]
             or fast["LEAFHOOKS"]
@@ -80,7 +81,7 @@ class CompiledNode(Node):
             if edge.__class__ is not Accumulate or edge.hooks is not None:
                 return False
             leaf = edge.leaf()
-            if leaf is None or leaf._meta is not None and leaf._meta.post_hooks:
+            if leaf is None or leaf._record is not None and leaf._record.post_hooks:
                 return False
         self.program.waiting = 0
         gradients = [make(g) if g is not None else None for g in reversed(self.saved)]

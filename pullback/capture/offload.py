@@ -39,6 +39,11 @@ def offloading() -> Callable | None:
     return partial(_offloaded, options, config.enable_activation_offloading)
 
 
+def quantising_options() -> dict:
+    """The options of the setting that saves values in eight bits, its defaults where it is off."""
+    return _read(code_generator.post_grad_fusion_options.get(PASS) or {})
+
+
 def _read(wanted: dict) -> dict:
     unknown = sorted(set(wanted) - set(_DEFAULTS))
     if unknown:

@@ -13,12 +13,13 @@ from ..array import dtype as dt
 from ..array.size import from_data
 from ..autograd.engine import node_of
 from ..autograd.function import Opaque
-from ..core.handle import Link, Tensor
-from ..core.op import overload
+from ..core.handle import Tensor
+from ..core.overload import overload
 from ..core.tape import Accumulate, Blind
 from ..graph.node import map_aggregate
 from ..graph.traits import owner
-from ..memory.views import Detached, _recording, refresh, unnoticed
+from ..memory.links import Link
+from ..memory.views import Detached, recording_set, refresh, unnoticed
 from ..symbolic.number import SymBool, SymFloat, SymInt
 from ..table.packets import ops
 from .effects.results import (
@@ -42,9 +43,10 @@ class Results:
     def __init__(self, level: Capture, handles: list[Tensor], outputs: list[Tensor]):
         self.level = level
         self.outputs, self.as_given = outputs, False
-        self.unwritten = {id(t._data): i for i, t in enumerate(handles)}
+        self.keeps_pieces = level.convention.keeps_pieces
+        self.unwritten = {id(t._payload): i for i, t in enumerate(handles)}
         self.by_handle = {id(t): i for i, t in enumerate(handles)}
-        for stand_in, (_, t, _) in level.stand_ins.items():
+        for stand_in, (_, t, _) in level.memory.stand_ins.items():
             if id(t) in self.by_handle:
                 self.by_handle[stand_in] = self.by_handle[id(t)]
         self.nodes: list = []
@@ -67,7 +69,7 @@ class Results:
                 if link.seen == ~o._cell.version:  # it is to be taken anew, at the end
                     self.late.add(id(o))
                 else:
-                    with _recording(level.level, False):  # stale ones may be returned, not used
+                    with recording_set(level.level, False):  # stale ones may be returned, not used
                         refresh(o)
             root = id(root_of(o))
             self.roots[root] = self.roots.get(root, 0) + 1
@@ -92,9 +94,9 @@ class Results:
                         or returned.setdefault(node, o) is not o):  # two tensors of one value
                     self.torn.add(root)
 
-    def turns(self, t: Tensor) -> int:
+    def reshapes(self, t: Tensor) -> int:
         """How often inputs with the memory of a tensor changed their shape in place."""
-        return sum(len(v.steps) for v in self.level.views.values()
+        return sum(len(v.steps) for v in self.level.memory.views.values()
                    if id(v.handle) in self.by_handle and (
                        v.handle is t or v.handle._cell is t._cell))
 
@@ -121,8 +123,8 @@ class Results:
         if id(o) in self.by_handle:
             found = ReturnInput(self.by_handle[id(o)])
         else:
-            again = o._link is not None and self._aliases(o, o._link)
-            found = self._view(o, o._link) if again else self._value(o)
+            is_view = o._link is not None and self._aliases(o, o._link)
+            found = self._view(o, o._link) if is_view else self._value(o)
             if isinstance(o._edge, Accumulate):
                 found.leaf = o._edge.leaf() is o
             found.retains, found.cls = retains(o), type(o)
@@ -143,7 +145,7 @@ class Results:
         if found.tracked and of.kind == "input" and link.base._edge is None:
             found.early = True  # it was detached since
         found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
-        if id(link.base) in self.level.stand_ins:
+        if id(link.base) in self.level.memory.stand_ins:
             found.early, found.chain = self._since(link)
         if found.computed:
             found.chain = map_aggregate(found.chain, self._said)
@@ -157,7 +159,7 @@ class Results:
         found = ReturnValue(index=self.add(o))
         if link is not None and from_data(link.chain, marked=False):
             link = None  # it is not made again
-        if link is not None and link.multi and self.level.literal and has_history(o):
+        if link is not None and link.multi and self.keeps_pieces and has_history(o):
             found.piece = self.by_handle.get(id(root_of(o))), self._since(link)[1]
         if link is not None and (link.apart or self._outlives(o)) and has_history(o) and (
                 self._shown(o)) and not _takes_tensors(link):
@@ -165,7 +167,7 @@ class Results:
         if isinstance(link, Opaque) and id(link.base) in self.by_handle and (
                 not _takes_tensors(link)):
             found.opaque = self.by_handle[id(link.base)], link.chain, link.multi
-        number = self.unwritten.get(id(o._data)) if link is None else None
+        number = self.unwritten.get(id(o._payload)) if link is None else None
         if number is not None and has_history(o):  # a function returned it as it was
             found.opaque = number, ((overload("alias"), (), None),), False
         return found
@@ -179,12 +181,12 @@ class Results:
     def _since(self, link: Link) -> tuple[bool, tuple]:
         """The views that lead to a tensor from an input which may have changed its shape in place:
         from what it is now, or (True) from what it was before that."""
-        before = self.level.stand_ins.get(id(link.base))
+        before = self.level.memory.stand_ins.get(id(link.base))
         if before is None or id(link.base) not in self.by_handle:  # or it is no input
             return False, link.chain
-        turned = self.level.views.get(id(before[1]))
-        if turned is not None and not before[2] and _begins(link.chain, turned.steps):
-            return False, link.chain[len(turned.steps):]
+        reshaped = self.level.memory.views.get(id(before[1]))
+        if reshaped is not None and not before[2] and _begins(link.chain, reshaped.steps):
+            return False, link.chain[len(reshaped.steps):]
         return True, (*before[2], *link.chain)
 
     def _stays(self, o: Tensor) -> bool:
@@ -203,7 +205,7 @@ class Results:
         root = root_of(o)
         if self.as_given and id(root) not in self.by_handle and id(root) not in self.torn:
             return False  # the compiled graph returns views as they are
-        if self.level.literal and id(root) in self.cut and id(root) not in self.whole:
+        if self.keeps_pieces and id(root) in self.cut and id(root) not in self.whole:
             return False  # results of the graph, with gradients of their own
         return self._shown(o) or link.multi or bool(link.hidden)
 
@@ -252,7 +254,7 @@ def hooked(t: Tensor) -> bool:
 
 def retains(t: Tensor) -> bool:
     """Does a tensor that is no leaf keep its gradient?"""
-    return t._meta is not None and t._meta.retains
+    return t._record is not None and t._record.retains
 
 
 def used_up(t: Tensor) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 
-from ..core.op import OpOverload, overload
+from ..core.overload import OpOverload, overload
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node, map_arg
@@ -57,7 +57,7 @@ def traced_again(module: GraphModule, inputs: list[Node], tracked: list[bool]) -
         if not isinstance(ov, OpOverload):
             continue
         results = _all_results(graph, node, copied)
-        if ov.rule is None or ov.name == "detach" or needs.isdisjoint(node.all_input_nodes):
+        if ov.rule is None or ov.op.ends_history or needs.isdisjoint(node.all_input_nodes):
             continue
         rule = ov.rule
         for i, name in enumerate(rule.outputs):

@@ -16,6 +16,8 @@ operator, on the values that the inputs had.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,21 +26,21 @@ from ..array.dtype import float16
 from ..autograd import engine
 from ..autograd.grad_mode import enable_grad
 from ..core.handle import Tensor, cell_of, make
-from ..core.state import fast, sequence, state, uncast
-from ..core.surface import mark_inference, mark_written
-from ..core.tape import modified
 from ..cut.split import give_away
-from ..graph.traits import cost_of, owner
+from ..errors import modified
+from ..graph.traits import cost_of, memory, owner, viewed
+from ..memory.versions import mark_inference, mark_written
 from ..pytree import tree_unflatten
-from .decisions import contents
+from ..threads.blocks import exclusive_capture, uncast
+from ..threads.state import fast, sequence, state
 from .eager_forward import pulled_back
-from .effects.effect import Call
+from .effects.effect import Call, Effect
 from .effects.histories import Record
+from .effects.numbers import ReadNumber
 from .effects.order import in_order
 from .effects.results import Output, ReturnValue
+from .guards import contents, key_of
 from .joint import Identity, Joint
-from .keys import key_of
-from .mutations import memory
 from .node import (
     CompiledNode,
     generator_state,
@@ -47,46 +49,75 @@ from .node import (
     users_place,
 )
 from .saved_tensor_hooks import PackedValues, graph_hooks
-from .subclasses import gathered, plain_tangents
+from .subclasses import plain_tangents
+from .wrapped_gradients import gathered
+
+if TYPE_CHECKING:
+    from .build import CompiledParts
 
 _new = object.__new__
 WASTED = 3  # fused calls without a backward after which the program splits
 
 
+def arrays_of(tensors: list[Tensor]) -> list:
+    """What tensors hold; what another thread captures is given back first."""
+    arrays = [t._payload for t in tensors]
+    if any(getattr(getattr(a, "interp", None), "adopts", False) for a in arrays):
+        with exclusive_capture():
+            arrays = [t._payload for t in tensors]
+    return arrays
+
+
 class Program:
     """One captured signature of a function; its graphs are compiled when first needed."""
 
-    def __init__(self, joint: Joint, makers: dict, facts: list, fuse: bool):
-        self.joint = joint
-        # "forward", "backward", "fused", "eager" -> function that makes the callable
-        self._makers = makers
-        self._made: dict = {}
-        self.output_facts = facts  # (shape, dtype) of each graph output; None: the data decide
+    def __init__(self, joint: Joint, parts: CompiledParts, tensors: list[Tensor]):
+        self.joint, self.parts = joint, parts
+        self.differentiable, self.grad_of = joint.differentiable, joint.backward.grad_of
+        self._made: dict = {}  # parts that have been needed
+        # (shape, dtype) of each graph output; None: the data decide
+        self.output_facts = facts = parts.facts()
         self.loose = any(shape is None for shape, _ in facts)
         self.count = joint.forward_count
         self.shared: dict = {}  # programs of the same signature for inputs that share memory
-        self.fuse = fuse and "fused" in makers and self._fuses()
-        self.inlined: tuple | None = None  # hooks of saved tensors that are part of the graphs
+        self.inlined = parts.hooks  # hooks of saved tensors that are part of the graphs
         self.waiting = 0  # fused calls since the last backward
         self.compared = 0  # calls that were compared with the function (`check.py`)
         self.shortened = 0  # how often a short way was made
         self.symbolic = None  # the program with symbolic sizes that this one follows from
         self.values: dict[str, int] = {}  # those of its symbols
         self.marks: list[tuple[int, frozenset]] = []  # user's output -> dims that were symbols
-        self.layout = None  # how the graphs differ from the joint graph, see `convention.py`
-        self.make = make  # what makes a result a tensor
+        self.layout = parts.backend.layout  # how the graphs differ from the joint graph, if so
+        self.make = make if self.layout is None else _handle  # what makes a result a tensor
         self.enter = self.run_on  # how calls come in by the short way
+        self.adopted_keys = [
+            key_of(t) for t in tensors[len(tensors) - len(joint.inputs.adopted):]]
+        self.metas = tuple([
+            (tensors[i]._payload.shape, tensors[i]._payload.dtype) if i >= 0 else facts[~i]
+            for i in self.grad_of])
         self._look_at_effects()
         self._look_at_graph()
+        self.fuse = self._fuses() and parts.fuses()
+
+    @property
+    def graphs(self) -> Callable:
+        """Gives the forward and the backward graph, None where there is no backward."""
+        return self.parts.halves
+
+    @property
+    def cut(self) -> Callable | None:
+        """Gives what the partitioner made of the joint graph; None if there is no backward."""
+        return self.parts.cut if self.differentiable else None
 
     def _fuses(self) -> bool:
         """Is it a loss whose gradients scale with the seed?"""
-        joint, (shape, dtype) = self.joint, self.output_facts[0] if self.count else ((0,), "f4")
+        joint, back = self.joint, self.joint.backward
+        shape, dtype = self.output_facts[0] if self.count else ((0,), "f4")
         return (
-            joint.differentiable and self.count == 1 and joint.tangent_of == [0]
+            self.differentiable and self.count == 1 and back.tangent_of == [0]
             and shape == () and np.dtype(dtype).kind == "f"  # a complex seed would not just scale
             and all(e.fuses for e in joint.effects)
-            and not (joint.late or joint.wrapped or joint.ruled)  # those need not scale
+            and not (back.late or back.wrapped or back.ruled)  # those need not scale
         )
 
     def _look_at_effects(self) -> None:
@@ -94,30 +125,35 @@ class Program:
         joint = self.joint
         outputs = joint.outputs
         self.written = [w.input for w in joint.mutated]
-        self.inner = [~i for i in joint.grad_of if i < 0]  # leaves made inside, outputs
+        self.inner = [~i for i in self.grad_of if i < 0]  # leaves made inside, outputs
         self.simple = not joint.effects and len(outputs) == 1 and joint.out_spec.is_leaf() and (
             isinstance(outputs[0], ReturnValue) and outputs[0].plain)
         self.effects = joint.effects
-        if joint.differentiable:
+        if self.differentiable:
             self.effects = in_order([*joint.effects, Record(self)])
-        self.extended = bool(joint.adopted or joint.roots or joint.unique is not None)
+        inputs, guards = joint.inputs, joint.guards
+        self.extended = bool(inputs.adopted or inputs.roots or inputs.unique is not None)
         # does it depend on nothing but what a short way compares (`fast_guards.py`)?
         self.comparable = not (
-            joint.input_guards or joint.decisions or joint.numbers or joint.roots
-            or joint.unique is not None or self.written)
+            guards.inputs or guards.decisions or joint.of(ReadNumber) or inputs.roots
+            or inputs.unique is not None or self.written
+            or self.parts.inlines or any(type(e).fits is not Effect.fits for e in joint.effects))
 
     def _look_at_graph(self) -> None:
         """What it depends on in the graph: draws, constants, inputs that are written and read."""
         joint = self.joint
         nodes = list(joint.module.graph.nodes)
-        self.copied = _not_fresh(joint.module.graph.output_node().args[0][: self.count])
+        results = joint.module.graph.output_node().args[0][: self.count]
+        self.copied = _not_fresh(results)
+        if self.layout is not None and not self.differentiable:  # they share memory as shown there
+            self.copied = [k for k, n in enumerate(results) if viewed(n).op == "get_attr"]
+        elif self.layout is not None:
+            self.copied = [k for k in self.copied if k not in self.layout.pieces]
         self.random = _draws(nodes)
-        self.decides_by_draws = joint.decisions is not None and _draws(joint.decisions.graph.nodes)
         inputs = [n for n in nodes if n.op == "placeholder" and "tangents" not in n.name]
         self.numbers = {n: i for i, n in enumerate(inputs)}
         # inputs that the function writes and reads: their old values may be wanted once more
-        self.kept = [i for i in self.written if inputs[i].users] if joint.differentiable else []
-        self.read: list[int] | None = None  # inputs that gradients depend on; None: not yet known
+        self.kept = [i for i in self.written if inputs[i].users] if self.differentiable else []
         self.saved_copies: list[int] = []  # saved values that are memory of inputs to be written
         self.checked: list[int] | None = None  # inputs that the backward reads; None: not yet known
         self.checked_outputs: list[int] = []
@@ -154,7 +190,7 @@ class Program:
                     self.saved_copies.append(count + k)
                 elif _only_facts(facts.get(node.name)):
                     continue
-                elif not joint.late or all(i != number for number, _ in joint.late):
+                elif all(i != number for number, _ in joint.backward.late):
                     checked.add(i)
             elif root in outputs:
                 checked_outputs.add(outputs[root])
@@ -164,17 +200,17 @@ class Program:
         """A compiled graph of the program, made on first use."""
         found = self._made.get(name)
         if found is None:
-            found = self._made[name] = self._makers[name]()
+            found = self._made[name] = self.parts.makers[name]()
         return found
 
     def part_without(self, name: str, grads: list):
         """A part that takes gradients of outputs, where some have not got any."""
         absent = tuple([i for i, g in enumerate(grads) if g is None])
-        if not absent or self.joint.late:
+        if not absent or self.joint.backward.late:
             return self.part(name)
         found = self._made.get((name, absent))
         if found is None:
-            make = self._makers["backward without" if name == "backward" else name]
+            make = self.parts.makers["backward without" if name == "backward" else name]
             found = self._made[name, absent] = make(absent)
         return found
 
@@ -198,48 +234,43 @@ class Program:
 
     def fits(self, arguments: list[Tensor]) -> bool:
         """Is what the function found outside still what it was?"""
-        return self.finds_alike(arguments) and self._decides_alike(arguments)
+        return self.finds_same(arguments) and self._decides_same(arguments)
 
-    def finds_alike(self, arguments: list[Tensor]) -> bool:
+    def finds_same(self, arguments: list[Tensor]) -> bool:
         """The same for tensors that it found, not for what it computes from the arguments."""
-        joint = self.joint
-        if joint.differentiable and (fast["ACTIVE"] or self.inlined) and (
+        joint, inputs = self.joint, self.joint.inputs
+        if self.differentiable and (fast["ACTIVE"] or self.inlined) and (
                 self.inlined != graph_hooks()):
             return False
-        if joint.outside is not None and not joint.outside():
-            return False
-        for guard in joint.guards:
+        for guard in joint.guards.python:
             if not guard():
                 return False
-        for t, key in zip(joint.found(arguments)[len(joint.roots):], self.adopted_keys):
+        for t, key in zip(inputs.found(arguments)[len(inputs.roots):], self.adopted_keys):
             if key_of(t) != key:
                 return False
-        for guard in joint.input_guards:
+        for guard in joint.guards.inputs:
             if not guard.fits(joint, arguments):
                 return False
         return all(e.fits(joint, arguments) for e in joint.effects)
 
-    def _decides_alike(self, arguments: list[Tensor]) -> bool:
+    def _decides_same(self, arguments: list[Tensor]) -> bool:
         """Would the conditions of the function be told what they were told when captured?"""
         joint = self.joint
-        if joint.decisions is None:
+        if joint.guards.decisions is None:
             return True
-        for array, read in joint.numbers:
-            array[()] = read()
-        arrays = [t._data for t in joint.inputs(arguments)]
-        with same_random_numbers(generator_state() if self.decides_by_draws else None):
+        for number in joint.of(ReadNumber):
+            number.renew()
+        arrays = arrays_of(joint.inputs.of(arguments))
+        draws = _draws(joint.guards.decisions.graph.nodes)
+        with same_random_numbers(generator_state() if draws else None):
             found = self.part("decisions")(*arrays)
-        return joint.answers == [contents(a) for a in found]
+        return joint.guards.answers == [contents(a) for a in found]
 
     def run(self, arguments: list[Tensor]):
         """Call with the user's tensors (adopted ones are added)."""
-        joint, tensors = self.joint, arguments
-        if self.extended:
-            tensors = joint.inputs(arguments)
-            for array, read in joint.numbers:
-                array[()] = read()
+        tensors = self.joint.inputs.of(arguments) if self.extended else arguments
         try:
-            return self.run_on(tensors, [t._data for t in tensors], arguments)
+            return self.run_on(tensors, arrays_of(tensors), arguments)
         except Exception:
             raise
         except BaseException:  # an interrupt must not hide what was written before it
@@ -256,7 +287,7 @@ class Program:
             effect.replay(call)
         if not self.simple:
             return tree_unflatten(call.answers(), self.joint.out_spec)
-        if self.checked is not None or call.fused:
+        if not self.differentiable or self.checked is not None or call.fused:
             self._choose()
         if self.marks:
             mark_propagated(call.made[0], self.marks[0][1])
@@ -264,12 +295,12 @@ class Program:
 
     def _compute_into(self, call: Call) -> None:
         """The native call, and its results as tensors."""
-        differentiable = self.joint.differentiable
-        call.packs = fast["ACTIVE"] and differentiable and not self.inlined and (
+        call.packs = fast["ACTIVE"] and self.differentiable and not self.inlined and (
             state.observers.saved_hooks)
         fused = self.fuse and not call.packs
         if fused:
             if self.waiting >= WASTED:
+                self.part("forward")  # before other threads look for it
                 fused = self.fuse = False
             else:
                 self.waiting += 1
@@ -282,22 +313,22 @@ class Program:
         handle = self.make
         call.results, call.made = results, [handle(r) for r in results[:self.count]]
         for k in self.copied:
-            call.made[k]._data = call.made[k]._data.copy("K")
+            call.made[k]._payload = call.made[k]._payload.copy("K")
         if state.inference:
             mark_inference(call.made)
 
     def _choose(self) -> None:
         """From the second call on: how to run a program that does nothing but compute."""
-        joint = self.joint
+        back = self.joint.backward
         if (
             self.random or self.kept or self.copied or self.inner
             or self.saved_copies
-            or joint.wrapped or self.count != 1
+            or back.wrapped or self.count != 1
         ):
             return
-        if not joint.differentiable:
+        if not self.differentiable:
             self.enter = self._compute
-        elif joint.tangent_of == [0]:
+        elif back.tangent_of == [0]:
             self.enter = self._record
 
     def _compute(self, tensors, arrays):
@@ -327,7 +358,7 @@ class Program:
         out._edge = node
         node.program, node.count, node.fused = self, 1, fused
         node.random = None
-        node.edges = tuple([tensors[i]._edge for i in self.joint.grad_of])
+        node.edges = tuple([tensors[i]._edge for i in self.grad_of])
         node.metas = self.metas
         node.saved, node.tensors, node.arrays = results[1:], tensors, arrays
         node.cells = (cell_of(out),) if self.checked_outputs and not fused else ()
@@ -339,10 +370,9 @@ class Program:
 
     def node(self, tensors, arrays, saved, fused: bool) -> CompiledNode:
         """A node of the tape for a call."""
-        joint = self.joint
         node = _new(CompiledNode)
-        node.program, node.count, node.fused = self, len(joint.tangent_of), fused
-        node.edges = tuple([tensors[i]._edge for i in joint.grad_of if i >= 0])
+        node.program, node.count, node.fused = self, len(self.joint.backward.tangent_of), fused
+        node.edges = tuple([tensors[i]._edge for i in self.grad_of if i >= 0])
         node.metas = self.metas
         node.saved, node.tensors, node.arrays, node.cells = saved, tensors, arrays, ()
         node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, 0
@@ -356,14 +386,14 @@ class Program:
             mark_propagated(flat[k], dims)
         return flat
 
-    def check(self, node: CompiledNode, again: bool = False) -> None:
-        """Refuse a backward whose saved values were overwritten; `again`: one that computes them
-        from the inputs.
+    def check(self, node: CompiledNode, recomputes: bool = False) -> None:
+        """Refuse a backward whose saved values were overwritten, or one that `recomputes` them from
+        inputs which were.
         """
         if self.checked is None:
             self.look_at_saved()
         stamp = node.stamp
-        for i in self.checked if not again else self._read():
+        for i in self.checked if not recomputes else self.read:
             cell = node.tensors[i]._cell
             if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
                 raise modified(node, f"input {i}", node.tensors[i])
@@ -373,26 +403,25 @@ class Program:
                 value._cell = cell
                 raise modified(node, f"output {k}", value)
 
-    def _read(self) -> list[int]:
+    @functools.cached_property
+    def read(self) -> list[int]:
         """The inputs whose values the gradients depend on, but for those that are written: their
         old values are kept."""
-        if self.read is None:
-            todo = [n for n in self.joint.module.graph.output_node().args[0][self.count:]
-                    if n is not None]
-            seen = set(todo)
-            while todo:
-                node = todo.pop()
-                if getattr(node.target, "kind", None) != "creation":  # it wants a shape only
-                    fresh = [n for n in node.all_input_nodes if n not in seen]
-                    seen.update(fresh)
-                    todo += fresh
-            self.read = [i for n, i in self.numbers.items() if n in seen and i not in self.written]
-        return self.read
+        todo = [n for n in self.joint.module.graph.output_node().args[0][self.count:]
+                if n is not None]
+        seen = set(todo)
+        while todo:
+            node = todo.pop()
+            if getattr(node.target, "kind", None) != "creation":  # it wants a shape only
+                fresh = [n for n in node.all_input_nodes if n not in seen]
+                seen.update(fresh)
+                todo += fresh
+        return [i for n, i in self.numbers.items() if n in seen and i not in self.written]
 
     def scaled(self, node: CompiledNode, grads: list) -> list:
         """The gradients that the forward call computed for the seed 1, for another seed."""
         self.waiting = 0
-        gradients, scale = node.saved, grads[0]._data
+        gradients, scale = node.saved, grads[0]._payload
         if scale == 1:
             return [None if g is None else make(g) for g in gradients]
         if not self.narrow:
@@ -414,7 +443,7 @@ class Program:
     def _for_seed(self, node: CompiledNode, grads: list) -> list:
         """The same where they do not just scale: 0 times infinity is no number, but a gradient
         that a mask makes 0 stays 0.  Both graphs run, from now on."""
-        self.check(node, again=True)
+        self.check(node, recomputes=True)
         self.waiting = WASTED
         with same_random_numbers(node.random):
             node.saved = self.part("forward")(*node.arrays)[self.count:]
@@ -428,20 +457,20 @@ class Program:
             saved = saved.open()
         else:
             self.check(node)
-        given = grads
+        given, back = grads, self.joint.backward
         if fast["DISPATCHES"]:
             grads = plain_tangents(grads)
         tangents = [
-            g._data if g is not None else self._zeros(node, k)
-            for g, k in zip(grads, self.joint.tangent_of)
+            g._payload if g is not None else self._zeros(node, k)
+            for g, k in zip(grads, back.tangent_of)
         ]
-        late = self.joint.late
+        late = back.late
         if self.symbolic is not None:  # a backward takes sizes first
             saved = sorted(saved, key=lambda s: isinstance(s, np.ndarray))
         whole = self.layout is not None
         part = self.part("backward") if whole else self.part_without("backward", grads)
         args = [*saved, *tangents]
-        again = (list(args), list(grads)) if whole and not late and None in grads else None
+        spare = (list(args), list(grads)) if whole and not late and None in grads else None
         del tangents, saved
         last = state.task is not None and not state.task.keep  # will nobody come here again?
         quiet = node.hooks is None and not late and engine.WATCH is None
@@ -450,8 +479,8 @@ class Program:
             grads.clear()
         if self.layout is not None:
             out = part(args)
-            if again is not None and not _finite(out):  # zeros for what is absent met infinities
-                out = self.part_without("backward", again[1])(again[0])
+            if spare is not None and not _finite(out):  # zeros for what is absent met infinities
+                out = self.part_without("backward", spare[1])(spare[0])
         elif last and quiet and hasattr(part, "consume"):
             node.release()
             out = part.consume(args)
@@ -461,7 +490,7 @@ class Program:
             self._write_late(node, grads, out)
             out = out[: len(node.edges)]
         found = [None if o is None else make(o) for o in out]
-        return gathered(self.joint.wrapped, found) if self.joint.wrapped else found
+        return gathered(back.wrapped, found) if back.wrapped else found
 
     def _zeros(self, node: CompiledNode, k: int) -> np.ndarray:
         """An array like a graph output of the call that a node belongs to."""
@@ -470,15 +499,15 @@ class Program:
 
     def _write_late(self, node: CompiledNode, grads: list, out) -> None:
         """Do what the function's own backward does to inputs and gradients."""
-        for number, k in self.joint.late:
+        for number, k in self.joint.backward.late:
             t = grads[~number] if number < 0 else node.tensors[number]
             if t is not None:
-                np.copyto(t._data, out[k])
+                np.copyto(t._payload, out[k])
                 mark_written(t)
 
     def _relaid(self, tangents: list[Tensor]) -> list[Tensor]:
         """Tangents as the joint graph expects them to lie in memory: it may view them."""
-        from .convention import relaid, strides_of
+        from .layouts import relaid, strides_of
 
         names = [n for n in self.joint.module.graph.nodes
                  if n.op == "placeholder" and n.name.startswith("tangents_")]
@@ -487,46 +516,45 @@ class Program:
     def differentiable_backward(self, node: CompiledNode, grads: list) -> list:
         """The same with history: run the joint graph on handles."""
         self.waiting = 0
-        self.check(node, again=True)
-        joint = self.joint
-        if any(number >= 0 and node.tensors[number]._edge is not None for number, _ in joint.late):
+        self.check(node, recomputes=True)
+        back, recorded = self.joint.backward, self.joint.backward.recorded
+        if any(number >= 0 and node.tensors[number]._edge is not None for number, _ in back.late):
             raise errors.NotDifferentiable(errors.text(
                 "aot_autograd does not support input mutations with requires_grad in backward for "
                 f"create_graph=True ({errors.describe_place(node.where)})",
                 cure="let the custom backward write into a clone()"))
-        if joint.unrecorded_write is not None:
+        if recorded.refused is not None:
+            what, where, cure = recorded.refused
             raise errors.NotDifferentiable(errors.text(
-                "gradients of gradients do not go through a compiled function that writes a "
-                "tensor behind the tape's back: under no_grad(), or through detach() or .data "
-                f"({errors.describe_place(joint.unrecorded_write)})",
-                cure="write it outside of the compiled function, or do not compile it"))
-        if joint.grafts_refused is not None:
-            raise errors.NotDifferentiable(errors.text(
-                "gradients of gradients do not go through a compiled function that registers a "
-                f"hook on a grad_fn ({errors.describe_place(joint.grafts_refused)})",
-                cure="register the hook on the tensor, or do not compile the function"))
+                f"gradients of gradients do not go through a compiled function that {what} "
+                f"({errors.describe_place(where)})", cure=cure))
         if self.inner:
             raise errors.NotDifferentiable(errors.text(
                 "a compiled function returned a leaf that it made itself, and gradients of "
                 f"gradients cannot reach it ({errors.describe_place(node.where)})",
                 cure="make the leaf outside, and pass it to the function"))
         inputs = [make(a) for a in node.arrays]
-        for i, edge, meta in zip(joint.grad_of, node.edges, node.metas):
+        for i, edge, meta in zip(back.grad_of, node.edges, node.metas):
             if edge is not None:
                 inputs[i]._edge = Identity(edge, meta)
         tangents = [make(self._zeros(node, k)) if g is None else g
-                    for g, k in zip(grads, joint.tangent_of)]
+                    for g, k in zip(grads, back.tangent_of)]
         with uncast(), same_random_numbers(node.random):
-            if joint.eager_forward is not None:
+            if recorded.forward is not None:
                 with enable_grad():  # a capture asks for gradients without recording them
                     made = self.part("eager_forward")(*inputs, *tangents)
-                return gathered(joint.wrapped, pulled_back(made, inputs, joint, grads))
+                return gathered(back.wrapped, pulled_back(made, inputs, back, grads))
             tangents = self._relaid(tangents)
             out = self.part_without("eager", grads)(*inputs, *tangents)[self.count:]
-        if joint.late:
-            self._write_late(node, grads, [None if o is None else o._data for o in out])
+        if back.late:
+            self._write_late(node, grads, [None if o is None else o._payload for o in out])
             out = out[: len(node.edges)]
-        return gathered(joint.wrapped, out) if joint.wrapped else list(out)
+        return gathered(back.wrapped, out) if back.wrapped else list(out)
+
+
+def _handle(value: Any) -> Tensor:
+    """A result as the run time returns it; views that a graph returned stay views."""
+    return value if isinstance(value, Tensor) else make(value)
 
 
 def _finite(arrays: tuple) -> bool:

@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from .. import errors
+from ..autograd.saved_values import Packed, packed
 from ..core.handle import Tensor, make
-from ..core.hooks import Packed, packed
-from ..core.state import state
 from ..cut.report import Report
 from ..cut.settings import config
 from ..cut.split import is_number
@@ -23,6 +22,7 @@ from ..graph.graph_module import GraphModule
 from ..graph.node import Node
 from ..graph.traits import is_write, viewed
 from ..pytree import tree_flatten, tree_unflatten
+from ..threads.state import state
 
 
 def graph_hooks() -> tuple[GraphModule, GraphModule] | None:
@@ -45,7 +45,7 @@ class PackedValues(tuple):
 
 
 def _opened(value: Packed, shape: tuple, dtype: Any):
-    data = value.open(None)._data
+    data = value.open(None)._payload
     if data.shape != shape or data.dtype != dtype:
         raise errors.ShapeError(errors.text(
             f"an unpack hook gave {data.dtype}{list(data.shape)} for a value that was packed as "

@@ -8,6 +8,7 @@ they are. Read next: `capture.py`, which makes the views.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,13 @@ import numpy as np
 
 from .. import errors
 from ..array.device import owner
-from ..core.handle import Tensor, cell_of, make, one_more
-from ..core.op import overload
-from ..core.state import state
+from ..core.handle import Tensor, cell_of, make
+from ..core.overload import overload
 from ..core.tape import Accumulate
 from ..graph.make_fx import fake_of
-from ..memory.views import Detached, _recording, _repeats, refresh, replay
+from ..memory.links import one_more
+from ..memory.views import Detached, _repeats, recording_set, refresh, replay
+from ..threads.state import state
 from .joint import input_edge
 from .results import root_of
 
@@ -45,7 +47,7 @@ class Root:
         bases = [root_of(arguments[o] if type(o) is int else o) for o in self.owners]
         if len(bases) == 1:
             return bases[0]
-        t = make(span([b._data for b in bases]))
+        t = make(span([b._payload for b in bases]))
         t._cell = cell_of(bases[0])
         return t
 
@@ -55,14 +57,15 @@ class Root:
             self.input = level.wrap(fake_of(t), node)
         else:
             base, step = self.whole.input, (overload("as_strided"), self.place, None)
-            with _recording(level.level, False):
-                self.input = make(replay(make(base._data), (step,))._data)
+            with recording_set(level.level, False):
+                self.input = make(replay(make(base._payload), (step,))._payload)
             self.input._cell = cell_of(base)
             steps, version = one_more(None, step), self.input._cell.version
             self.input._link = Detached(base, steps, False, None, version)
             self.input._link.counts = self.counts
         if t._edge is not None:
-            self.input._edge = input_edge(self.input, t._edge, t._data, level.collected)
+            self.input._edge = input_edge(
+                self.input, t._edge, t._payload, level.hooks.came_to_input)
 
 
 @dataclass(slots=True)
@@ -81,13 +84,13 @@ class Member:
             refresh(base)  # it may have been written before this tensor was met
         if not self.chain:
             return base
-        level = base._data.interp.level
-        with _recording(level, state.record[level] and not self.hidden):
+        level = base._payload.interp.level
+        with recording_set(level, state.record[level] and not self.hidden):
             made = replay(base, self.chain)
         if self.multi:
             made._link.multi = True
         if isinstance(t._edge, Accumulate):  # nothing is behind it
-            made._edge = input_edge(made, t._edge, t._data, id)
+            made._edge = input_edge(made, t._edge, t._payload, id)
         return made
 
 
@@ -158,7 +161,7 @@ def _position(tensors: list[Tensor], group: list[int], i: int) -> tuple:
     number = [b is base_of(t) for b in bases].index(True)
     views = () if base_of(t) is t else tuple(
         (ov.name, repr(rest), number) for ov, rest, number in t._link.chain)
-    place = (base_of(t)._data.shape,) if len(bases) == 1 else _place(bases, base_of(t)._data)
+    place = (base_of(t)._payload.shape,) if len(bases) == 1 else _place(bases, base_of(t)._payload)
     together = len(bases) == 1 or _count_together(bases)
     return i, number, place, base_of(t)._edge is not None, views, together
 
@@ -170,14 +173,14 @@ def _count_together(bases: list[Tensor]) -> bool:
 
 def _place(bases: list[Tensor], array: np.ndarray) -> tuple:
     """Size, stride and offset of a base in the memory of its group."""
-    dtypes = {b._data.dtype for b in bases}
+    dtypes = {b._payload.dtype for b in bases}
     if len(dtypes) > 1:
         raise errors.CompileError(
             "inputs of a compiled function share memory under different dtypes "
             f"({', '.join(sorted(map(str, dtypes)))}), and one of them is written\n"
             "  Fix: pass clone() of one of them"
         )
-    low = min(np.lib.array_utils.byte_bounds(b._data)[0] for b in bases)
+    low = min(np.lib.array_utils.byte_bounds(b._payload)[0] for b in bases)
     size = array.itemsize
     offset = (np.lib.array_utils.byte_bounds(array)[0] - low) // size
     return tuple(array.shape), tuple([s // size for s in array.strides]), offset
@@ -198,7 +201,7 @@ def describe(
         first = {id(base_of(tensors[i])): owners[i] for i in reversed(group)}
         whole = Root(tuple(first[id(b)] for b in bases)) if len(bases) > 1 else None
         own = {
-            id(b): Root((first[id(b)],), whole, _place(bases, b._data) if whole else (),
+            id(b): Root((first[id(b)],), whole, _place(bases, b._payload) if whole else (),
                         _count_together(bases))
             for b in bases
         }
@@ -209,9 +212,56 @@ def describe(
             chain, hidden = ((), None) if link is None else (link.chain, link.hidden)
             multi = False
             if strided and whole is None and t.dtype is base_of(t).dtype and (
-                    base_of(t).is_contiguous() and not _repeats(t._data)):
+                    base_of(t).is_contiguous() and not _repeats(t._payload)):
                 place = list(t.shape), list(t.stride()), t.storage_offset()
                 chain = ((overload("as_strided"), place, None),)
                 multi = link is not None and link.multi
             shared[id(t)] = Member(own[id(base_of(t))], chain, hidden, multi)
     return roots, shared
+
+
+def refuse_mixed_bases(tensors: list[Tensor], found: list[list[int]], names: list[str],
+                       recorded: bool) -> None:
+    """Refuse groups of inputs that PyTorch has no one base for; captures here need none.
+
+    With `recorded`, in a program with gradients, they are to be views of one tensor that autograd
+    knows of.
+    """
+    def shown(group: list[int]) -> str:
+        return " and ".join(f"input {i} ({names[i]})" if i < len(names) else f"input {i}"
+                            for i in group)
+
+    for group in found:
+        members = [tensors[i] for i in group]
+        apart = [pair for pair in itertools.pairwise(group)
+                 if not _views_of_one(*[tensors[i] for i in pair])]
+        with_base = [i for i in group if tensors[i]._base is not None]
+        without = [i for i in group if tensors[i]._base is None]
+        roots = {id(tensors[i]._base) for i in with_base}
+        if recorded and apart:
+            what = (f"{shown(apart[0])} share storage but are not differentiable views of each "
+                    "other")
+        elif len({t.dtype for t in members}) > 1:
+            raise _refused("input mutations on views with different dtypes", shown(group))
+        elif len(roots) > 1:
+            what = ("Aliased inputs share storage but have different autograd ._base tensors: "
+                    f"{shown(with_base)} have ._base fields that point to different tensors")
+        elif roots and any(id(tensors[i]) not in roots for i in without):
+            what = ("Aliased inputs share storage but have mixed autograd ._base states: "
+                    f"{shown(with_base)} have ._base set, while {shown(without)} have ._base=None")
+        else:
+            continue
+        raise _refused("non-differentiable view input mutations", what)
+
+
+def _views_of_one(a: Tensor, b: Tensor) -> bool:
+    """Are two tensors the same, or is one a view that autograd knows of the other's memory?"""
+    one, two = a._base, b._base
+    return a is b or one is not None and one is two or one is b or two is a
+
+
+def _refused(kind: str, what: str) -> Exception:
+    return errors.AliasedInputs(errors.text(
+        f"aot_autograd() does not yet handle {kind}. {what} ({errors.user_line()})",
+        "aot.config.strict_input_aliases is True: what PyTorch refuses is an error",
+        "clone one of the inputs, or set it to False"))

@@ -6,8 +6,8 @@ compiled like any other.  What connects the two sides is history: a `Joined` nod
 wrapper was put together from tensors, a `Parted` node that tensors came out of one; both are used
 inside of the capture and around the compiled call, so that gradients of wrappers are wrappers.
 
-`Plan` says how a wrapper is put together.  A gradient that is a wrapper leaves the graph as several
-results for one input (`spread`, `gathered`), whatever the input is.
+`Plan` says how a wrapper is put together.  Gradients that are wrappers are in
+`wrapped_gradients.py`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from ..array.size import Symbolic
 from ..autograd.engine import node_of
 from ..autograd.grad_mode import inference_mode, set_grad_enabled
 from ..core.handle import Tensor, cell_of, make
-from ..core.state import sequence, state
-from ..core.surface import bump, refresh
-from ..core.tape import Accumulate, Node, place, port
+from ..core.tape import Accumulate, Node, port
+from ..errors import place
 from ..graph.node import map_aggregate
 from ..interp.operator_dispatch import Outer, again, piece
-from ..memory.views import copy_slices, replay
+from ..memory.versions import bump
+from ..memory.views import copy_slices, refresh, replay
 from ..pytree import register_pytree_node, tree_leaves, tree_map, tree_unflatten
 from ..table.packets import ops
+from ..threads.state import sequence, state
+from .dynamic_dims import names_of
 
 
 class Wrapped(Exception):
@@ -52,7 +54,7 @@ class Shared(RuntimeError):
 
 def is_wrapper(value: Any) -> bool:
     """Is it a tensor that can be taken apart?"""
-    return isinstance(value, Tensor) and isinstance(value._data, Outer)
+    return isinstance(value, Tensor) and isinstance(value._payload, Outer)
 
 
 # how wrappers are put together
@@ -109,6 +111,17 @@ class Plan:
             return self
         inner = tuple([None if p is None else p.like(q) for p, q in zip(self.inner, other.inner)])
         return replace(self, size=other.size, stride=other.stride, inner=inner)
+
+    def within(self, other: Plan) -> Plan | None:
+        """With the sizes of a wrapper of as many tensors; None if that holds others inside."""
+        inner = [None if p is None or q is None else p.within(q)
+                 for p, q in zip(self.inner, other.inner)]
+        if len(self.inner) != len(other.inner) or any(
+                (p is None) != (made is None) or (p is None) != (q is None)
+                for p, q, made in zip(self.inner, other.inner, inner)):
+            return None
+        return replace(self, size=other.size, stride=other.stride, inner=tuple(inner),
+                       tracked=other.tracked, leaf=other.leaf, held=other.held, follows="")
 
     def fits(self, other: Plan) -> bool:
         """Is it the same kind of wrapper, whatever its history?"""
@@ -170,7 +183,7 @@ def _begin(node: Node, edges: tuple, metas: tuple) -> None:
 class Joined(Node):
     """History of a wrapper that was put together from tensors: its gradient is taken apart."""
 
-    __slots__ = ("note", "plan")
+    __slots__ = ("missed", "note", "plan")
 
     class _Rule:
         name, saves = "WrapperBackward", ()
@@ -178,11 +191,12 @@ class Joined(Node):
     rule = _Rule
 
     def __init__(self, tensors: list[Tensor], plan: Plan, note: Callable | None = None,
-                 edges: list | None = None):
+                 edges: list | None = None, missed: Callable | None = None):
         self.plan = plan
         self.note = note  # told the kind of gradient, where any will do
+        self.missed = missed  # told the kind that came, where another was expected
         edges = [t._edge for t in tensors] if edges is None else edges
-        metas = tuple([None if e is None else (t._data.shape, t._data.dtype)
+        metas = tuple([None if e is None else (t._payload.shape, t._payload.dtype)
                        for t, e in zip(tensors, edges)])
         _begin(self, tuple(edges), metas)
 
@@ -193,7 +207,7 @@ class Joined(Node):
             found = along(grads[0], self.plan)
             if found is not None:
                 return [g if wanted else None for g, wanted in zip(found, needs)]
-        grad = grads[0] if self.note is not None else tangent(grads[0], self.plan)
+        grad = grads[0] if self.note is not None else tangent(grads[0], self.plan, self.missed)
         if self.note is not None and not self.note(grad):
             first = needs.index(True)  # of another kind: whole, by the way of one of the tensors
             return [grad if n == first else None for n in range(len(needs))]
@@ -203,12 +217,13 @@ class Joined(Node):
 class JoinedLeaf(Accumulate):
     """The same for a leaf: it must not be written, and has no function that made it."""
 
-    __slots__ = ("note", "plan")
+    __slots__ = ("missed", "note", "plan")
 
     def __init__(self, t: Tensor, tensors: list[Tensor], plan: Plan, note: Callable, edges: list):
         super().__init__(t)
         made = Joined(tensors, plan, note, edges)
         self.plan, self.note, self.edges, self.metas = plan, note, made.edges, made.metas
+        self.missed = None
 
     apply = Joined.apply
 
@@ -236,7 +251,7 @@ class Parted(Node):
         # which argument it is, and the kinds of arguments' gradients where they are others
         self.number, self.kinds = number, {} if kinds is None else kinds
         self.facts = [(tuple(p.shape), p.dtype) for p in parts]
-        _begin(self, (t._edge,), ((t._data.shape, t._data.dtype),))
+        _begin(self, (t._edge,), ((t._payload.shape, t._payload.dtype),))
 
     @property
     def outputs(self) -> int:  # type: ignore[override]
@@ -275,8 +290,12 @@ def along(grad: Tensor, plan: Plan) -> list[Tensor] | None:
     return found
 
 
-def tangent(grad: Tensor, plan: Plan) -> Tensor:
-    """A gradient of a wrapper, as the kind of wrapper that the graph was made for."""
+def tangent(grad: Tensor, plan: Plan, missed: Callable | None = None) -> Tensor:
+    """A gradient of a wrapper, as the kind of wrapper that the graph was made for.
+
+    If it is another and cannot become one, that is an error; `missed` is told of it, so that the
+    next call is captured for gradients of this kind.
+    """
     seen = plan_of(grad) if is_wrapper(grad) else None
     if seen is not None and seen.fits(plan):
         return grad
@@ -284,7 +303,8 @@ def tangent(grad: Tensor, plan: Plan) -> Tensor:
     if hasattr(grad, "__coerce_same_metadata_as_tangent__"):
         made = grad.__coerce_same_metadata_as_tangent__(plan.meta, plan.cls)
     if made is None or not is_wrapper(made) or not plan_of(made).fits(plan):
-        raise _wrong_guess(plan.meta, plan.cls, None if seen is None else seen.meta, grad)
+        learnt = missed is not None and seen is not None and missed(seen)
+        raise _wrong_guess(plan.meta, plan.cls, None if seen is None else seen.meta, grad, learnt)
     return made
 
 
@@ -303,46 +323,23 @@ def plain_tangents(grads: list) -> list:
     return out
 
 
-def _wrong_guess(meta: Any, cls: type, seen: Any, grad: Tensor) -> RuntimeError:
+def _wrong_guess(meta: Any, cls: type, seen: Any, grad: Tensor, learnt: bool = False,
+                 ) -> RuntimeError:
+    again_then = "call the compiled function again: it is compiled for gradients of this kind then"
     return RuntimeError(errors.text(
         "\nDuring the backward, we encountered a tensor subclass where we guessed its\n"
         "metadata incorrectly.\n",
         f"Expected: {meta} (type {cls}), got: {seen} (type {type(again(grad))}), "
         f"shape: {tuple(grad.shape)}",
-        cure="let the class define __coerce_tangent_metadata__, which says the kind of gradient to "
-        "expect for an output, and __coerce_same_metadata_as_tangent__(expected_metadata, "
-        "expected_type), which makes a gradient one of that kind"))
+        cure=[*([again_then] if learnt else []),
+              "let the class define __coerce_tangent_metadata__, which says the kind of gradient "
+              "to expect for an output, and __coerce_same_metadata_as_tangent__("
+              "expected_metadata, expected_type), which makes a gradient one of that kind"]))
 
 
-# gradients that are wrappers, as results of a graph
-
-
-def spread(level: Any, joint: Any, chosen: list, grads: list) -> list:
-    """Nodes of the gradients, several for one that is a wrapper; `joint.grad_of` says of whom."""
-    nodes: list = []
-    joint.grad_of = []
-    for (i, _), g in zip(chosen, grads):
-        parts = parts_of(g) if g is not None and is_wrapper(g) else [g]
-        if g is not None and is_wrapper(g):
-            joint.wrapped[len(joint.grad_of)] = plan = plan_of(g)
-            joint.sized_wrappers[len(joint.grad_of)] = _nodes(plan)
-        joint.grad_of += [i] * len(parts)
-        nodes += [None if p is None else level.node(p) for p in parts]
-    return nodes
-
-
-def _nodes(plan: Plan) -> list:
+def size_nodes(plan: Plan) -> list:
     """The nodes of sizes that are not known yet, in the graph that is being recorded."""
     return [n.node.shape_env.recorder.node(n) for n in plan.symbols()]
-
-
-def gathered(wrapped: dict, grads: list) -> list:
-    """Gradients of which some make one wrapper: that is the first's, the others have none."""
-    out = list(grads)
-    for k, plan in wrapped.items():
-        out[k] = closed(grads[k : k + plan.count], plan)
-        out[k + 1 : k + plan.count] = [None] * (plan.count - 1)
-    return out
 
 
 # calls
@@ -352,11 +349,13 @@ class Flat:
     """A wrapper among the results of a captured function: its tensors, and how it came about."""
 
     def __init__(self, parts: list, plan: Plan, guess: Plan, source: tuple | None = None,
-                 leaf: bool = False):
+                 leaf: bool = False, number: int = 0):
         self.parts, self.plan = parts, plan
         self.guess = guess  # the kind of gradient that is expected for it
-        self.source = source  # (input that it is, or is a view of; the views; made in what mode)
+        # (argument, or `Base`, that it is or is a view of; the views; made in what mode)
+        self.source = source
         self.leaf = leaf  # was it made to require grad?
+        self.number = number  # of the wrappers among the results, which one it is
 
 
 def _flattened(f: Flat) -> tuple[list, tuple]:
@@ -364,29 +363,58 @@ def _flattened(f: Flat) -> tuple[list, tuple]:
     views: list = []
     if f.source is not None:
         map_aggregate(f.source[1], lambda v: views.append(v) if isinstance(v, Symbolic) else v)
-    return [*f.parts, *f.plan.symbols(), *views], (f.plan, f.guess, f.source, f.leaf)
+    return [*f.parts, *f.plan.symbols(), *views], (f.plan, f.guess, f.source, f.leaf, f.number)
 
 
 def _unflattened(leaves: Any, context: tuple) -> Flat:
-    plan, guess, source, leaf = context
+    plan, guess, source, leaf, number = context
     leaves = list(leaves)
     numbers = iter(leaves[plan.count:])
     filled = lambda n: next(numbers) if isinstance(n, Symbolic) else n
     plan = plan.sized(filled)
     if source is not None:
         source = source[0], map_aggregate(source[1], filled), source[2]
-    return Flat(leaves[: plan.count], plan, guess, source, leaf)
+    return Flat(leaves[: plan.count], plan, guess, source, leaf, number)
 
 
 register_pytree_node(Flat, _flattened, _unflattened)
+
+
+class Base(int):
+    """The number of a wrapper made inside that several results show the memory of."""
+
+
+class Based:
+    """Results of which some show the memory of wrappers made inside, and these wrappers."""
+
+    def __init__(self, results: Any, bases: list[Flat]):
+        self.results, self.bases = results, bases
+
+
+register_pytree_node(Based, lambda b: ([b.results, b.bases], None),
+                     lambda children, _: Based(*children))
+
+
+def _shared_bases(out: Any, numbers: dict) -> list[Tensor]:
+    """The wrappers made inside whose memory more than one result shows."""
+    shown: dict[int, list] = {}
+    for y in [again(v) for v in tree_leaves(out) if is_wrapper(v)]:
+        link = y._link
+        base = y if link is None else link.base
+        if id(base) not in numbers and (link is None or not link.apart):
+            shown.setdefault(id(base), [base]).append(y)
+    return [base for base, *views in shown.values() if len(views) > 1]
 
 
 class Inside:
     """The user's function as one of the tensors inside of its arguments."""
 
     def __init__(self, function: Callable, plans: list[Plan | None], spec: Any,
-                 outside: tuple[Tensor, ...], within: list[tuple], names: list[str], sized: bool):
+                 outside: tuple[Tensor, ...], within: list[tuple], names: list[str], sized: bool,
+                 expected: dict[int, Plan]):
         self.function, self.plans, self.spec, self.outside = function, plans, spec, outside
+        self.expected = expected  # kinds of gradients of results, where another guess was wrong
+        self.results = 0  # wrappers among the results, so far
         self.sized = sized  # are sizes and strides of wrappers arguments, too?
         self.within = within  # places inside of arguments that are inputs by themselves, too
         self.__name__ = getattr(function, "__name__", type(function).__name__)
@@ -443,7 +471,7 @@ class Inside:
                 for k in span[p.count:]}
 
     def __call__(self, *inner: Any) -> Any:
-        self.sized_gradients = {}  # of this capture
+        self.sized_gradients, self.results = {}, 0  # of this capture
         given, values, wrappers = iter(inner), [], {}
         known: dict = {}  # the same argument twice is one wrapper
         for n, plan in enumerate(self.plans):
@@ -474,17 +502,21 @@ class Inside:
         if used:
             raise Within(used)
         numbers = {id(v): n for n, v in enumerate(values[:count])}
+        bases = _shared_bases(out, numbers)
+        numbers.update({id(b): Base(n) for n, b in enumerate(bases)})
         found = tree_map(lambda v: self._flat(v, numbers) if is_wrapper(v) else v, out)
+        if bases:
+            found = Based(found, [self._flat(b, {}) for b in bases])
         for w, (start, parts, edges, facts) in wrappers.items():
             self._finish(w, start, parts, edges, facts)
         self.moves = [cell_of(v).version if p is not None else 0
                       for v, p in zip(values, self.plans)]
         return found
 
-    def refuse_shared(self, inputs: list[Tensor], groups: list, literal: bool) -> None:
-        """Inputs that share memory with one that is written must not have histories; under
-        PyTorch's convention (`literal`) there must be none."""
-        if literal or any(inputs[i]._edge is not None for group in groups for i in group):
+    def refuse_shared(self, inputs: list[Tensor], groups: list, strided: bool) -> None:
+        """Inputs that share memory with one that is written must not have histories; where graphs
+        have them as places of it (`strided`) there must be none."""
+        if strided or any(inputs[i]._edge is not None for group in groups for i in group):
             raise Shared(errors.text(
                 "Encountered aliased inputs that are mutated in the graph, but at least one of "
                 f"them is a tensor subclass. This is not supported today ({errors.user_line(2)})",
@@ -506,7 +538,7 @@ class Inside:
         kind = plan_of(grad) if is_wrapper(grad) else None
         same = kind is not None and kind.count == plan.count
         self.kinds[n] = kind if same else None
-        self.sized_gradients[n] = _nodes(kind) if same else []
+        self.sized_gradients[n] = size_nodes(kind) if same else []
         return same
 
     def _finish(self, w: Tensor, start: Any, parts: list, edges: list, facts: tuple) -> None:
@@ -533,14 +565,17 @@ class Inside:
             refresh(y)
             source = numbers[id(link.base)], link.chain, link.hidden
         plan = guess = plan_of(y)
-        parts = [make(p._data) for p in parts_of(y)]
+        parts = [make(p._payload) for p in parts_of(y)]
         leaf = source is None and type(y._edge) is Accumulate
+        number, self.results = self.results, self.results + 1
         if source is None and y._edge is not None and not leaf:
             if hasattr(y, "__coerce_tangent_metadata__"):
                 coerced = y.__coerce_tangent_metadata__()
                 guess = plan_of(coerced) if is_wrapper(coerced) else plan
+            if number in self.expected:
+                guess = self.expected[number].within(plan) or guess
             _part(y, parts, guess)
-        return Flat(parts, plan, guess, source, leaf)
+        return Flat(parts, plan, guess, source, leaf, number)
 
 
 def _mark(t: Tensor, plan: Plan, place: tuple, inputs: dict) -> None:
@@ -584,7 +619,7 @@ def _bare(tensors: list[Tensor]) -> list[Tensor]:
     """Other handles of the same memory, without history."""
     found = []
     for t in tensors:
-        new = make(t._data)
+        new = make(t._payload)
         new._cell = cell_of(t)
         found.append(new)
     return found
@@ -601,7 +636,8 @@ def opened(t: Tensor, kinds: dict | None = None, number: int = 0) -> list[Tensor
     return parts
 
 
-def closed(parts: list[Tensor], plan: Plan, expected: Plan | None = None) -> Tensor:
+def closed(parts: list[Tensor], plan: Plan, expected: Plan | None = None,
+           missed: Callable | None = None) -> Tensor:
     """A wrapper around tensors, with their histories if they have any."""
     if all(p._edge is None for p in parts):
         return plan.build(iter(parts))
@@ -610,20 +646,20 @@ def closed(parts: list[Tensor], plan: Plan, expected: Plan | None = None) -> Ten
         if not level.mine(p):
             level.adopt(p)  # else handles without its history would be met in its place
     new = plan.build(iter(_bare(parts)))
-    new._edge = Joined(parts, expected or plan)
+    new._edge = Joined(parts, expected or plan, missed=missed)
     return new
 
 
 def _replaced(t: Tensor, new: Tensor) -> Callable[[], None]:
     """Let a wrapper from outside be another one for a while."""
-    before = t._data, t._edge, t._link, t._cell, dict(t.__dict__)
+    before = t._payload, t._edge, t._link, t._cell, dict(t.__dict__)
     t.__dict__.update(new.__dict__)
-    t._data, t._edge, t._link, t._cell = new._data, new._edge, None, new._cell
+    t._payload, t._edge, t._link, t._cell = new._payload, new._edge, None, new._cell
 
     def step() -> None:
-        new._edge, new._data = t._edge, t._data
+        new._edge, new._payload = t._edge, t._payload
         t.__dict__.clear()
-        t._data, t._edge, t._link, t._cell = before[:4]
+        t._payload, t._edge, t._link, t._cell = before[:4]
         t.__dict__.update(before[4])
 
     return step
@@ -667,12 +703,13 @@ def _called(compiled: Any, known: dict, flat: list, spec: Any) -> Any:
     sized = compiled.dynamic is not False
     key = (spec, tuple([None if p is None else p.key(sized) for p in plans]),
            tuple(map(id, outside)), tuple(within))
+    expected = known.setdefault("expected", {}).setdefault(key, {})
+    key = (*key, tuple([(n, p.key(sized)) for n, p in sorted(expected.items())]))
     inner = known.get(key)
     if inner is None:
-        from .dynamic import names_of
-
         names = names_of(compiled.function, *tree_unflatten(flat, spec))
-        function = Inside(compiled.function, plans, spec, outside, within, names, sized)
+        function = Inside(compiled.function, plans, spec, outside, within, names, sized,
+                          dict(expected))
         inner = known[key] = compiled.like(function)
     arguments, wrappers, known_parts = [], [], {}
     for n, (v, plan) in enumerate(zip(values, plans)):
@@ -694,7 +731,11 @@ def _called(compiled: Any, known: dict, flat: list, spec: Any) -> Any:
     for v, n in moved.values():
         for _ in range(n):
             bump(v)
-    return tree_map(lambda f: _closed(f, values), out, is_leaf=lambda f: isinstance(f, Flat))
+    bases: list[Tensor] = []
+    if isinstance(out, Based):
+        bases, out = [_closed(f, values, bases, expected) for f in out.bases], out.results
+    return tree_map(lambda f: _closed(f, values, bases, expected), out,
+                    is_leaf=lambda f: isinstance(f, Flat))
 
 
 def _rewritten(t: Tensor, edge: Node) -> None:
@@ -703,18 +744,28 @@ def _rewritten(t: Tensor, edge: Node) -> None:
     if link is None or link.apart:
         t._edge = edge
         return
-    link.base._edge = copy_slices(link.base, t, make(t._data, edge))
+    link.base._edge = copy_slices(link.base, t, make(t._payload, edge))
     link.seen = -1
 
 
-def _closed(found: Any, values: list) -> Any:
-    """A result put together; one that is an argument, or a view of one, is made of that."""
+def _closed(found: Any, values: list, bases: list, expected: dict) -> Any:
+    """A result put together; one that is an argument, a base, or a view of one is made of that.
+
+    `expected` takes the kind of a gradient that came instead of the one that was guessed.
+    """
     if not isinstance(found, Flat):
         return found
     if found.source is not None:
         number, chain, hidden = found.source
         with inference_mode(hidden == "inference"), set_grad_enabled(
                 hidden is None and state.record[0]):
-            return replay(values[number], chain)
-    new = closed(found.parts, found.plan, found.guess)
+            return replay((bases if type(number) is Base else values)[number], chain)
+
+    def missed(kind: Plan) -> bool:
+        if kind.within(found.plan) is None:
+            return False
+        expected[found.number] = kind
+        return True
+
+    new = closed(found.parts, found.plan, found.guess, missed)
     return new.requires_grad_() if found.leaf else new

@@ -9,27 +9,21 @@ from collections.abc import Callable
 from typing import Any
 
 from ..array.size import Symbolic
+from ..capture.compilers import SerializableCallable
 from ..capture.entry import aot_function
 from ..capture.modules import aot_module
 from ..core.handle import make
+from ..core.op import registry
 from ..decomp import get_decompositions
 from ..graph.graph_module import GraphModule
 from ..graph.interpreter import Interpreter
-
-_TAKEN_APART = [
-    "detach", "gelu_backward", "leaky_relu_backward", "sigmoid_backward", "threshold_backward",
-    "hardtanh_backward", "hardsigmoid_backward", "hardswish_backward", "tanh_backward",
-    "silu_backward", "elu_backward",
-    "masked_fill", "elu", "leaky_relu", "hardtanh", "hardswish", "hardsigmoid", "conj_physical",
-    "is_same_size",
-]
 
 
 def _decompositions() -> dict:
     from .. import ops
 
-    found = [getattr(ops.aten, name) for name in _TAKEN_APART if hasattr(ops.aten, name)]
-    return get_decompositions(found)
+    names = {entry.base_name: None for entry in registry.values() if entry.ahead}
+    return get_decompositions([getattr(ops.aten, name) for name in names])
 
 
 def __getattr__(name: str) -> Any:
@@ -42,19 +36,64 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"pullback.compile.ahead has no attribute '{name}'")
 
 
+class NativeGraph(SerializableCallable):
+    """A graph as native code, a function of its inputs; its bytes name the plan on disk."""
+
+    def __init__(self, run: Callable) -> None:
+        self.run = run
+
+    def __call__(self, *args: Any) -> list:
+        return [make(o) if hasattr(o, "dtype") else o
+                for o in self.run(*[getattr(a, "_payload", a) for a in args])]
+
+    @classmethod
+    def serialize_compile_artifacts(cls, fn: NativeGraph) -> bytes:
+        key = getattr(fn.run, "key", None)
+        if not key:
+            raise TypeError("the graph runs on NumPy, or for sizes that are symbols")
+        return f"{key} {fn.run.name}".encode()
+
+    @classmethod
+    def deserialize_compile_artifacts(cls, data: bytes) -> Known:
+        return Known(*data.decode().split(" ", 1))
+
+
+class Known:
+    """A native graph on disk."""
+
+    def __init__(self, key: str, name: str) -> None:
+        self.key, self.name = key, name
+
+    def attached(self, module: GraphModule) -> NativeGraph | None:
+        """The graph with the constants of the one that it follows from; None if it is not there."""
+        from .backend import load_known
+
+        run = load_known(self.key, self.name, module)
+        return None if run is None else NativeGraph(run)
+
+
 def ts_compile(module: GraphModule, example_inputs: Any = None) -> Callable:
     """A compiler: the graph as native code, a function of its inputs."""
     from .backend import compile_graph
 
-    run = compile_graph(module, "ahead")
-
-    def call(*args):
-        return [make(o) if hasattr(o, "dtype") else o
-                for o in run(*[getattr(a, "_data", a) for a in args])]
-
-    return call
+    return NativeGraph(compile_graph(module, "ahead"))
 
 
+def _identity() -> tuple | None:
+    """The C compiler and the processor; None if there is none, and nothing to keep."""
+    from . import toolchain
+    from .errors import CompilerNotFound
+    from .keys import identity
+
+    try:
+        return identity(toolchain.find())
+    except (CompilerNotFound, OSError):
+        return None
+
+
+# What `aot_function` asks of compilers whose results it may keep.
+ts_compile.output_code_ty = NativeGraph  # type: ignore[attr-defined]
+ts_compile.uuid = _identity  # type: ignore[attr-defined]
 simple_ts_compile = ts_compile
 
 
@@ -92,7 +131,7 @@ class DebugInterpreter(Interpreter):
         expected = n.meta.get("val")
         if hasattr(expected, "shape") and hasattr(result, "shape"):
             for what in ("dtype", "shape", "stride"):
-                want, have = (_told(getattr(t, what)) for t in (expected, result))
+                want, have = (_fact(getattr(t, what)) for t in (expected, result))
                 if what == "dtype" or len(want) != len(have):
                     other = [] if want == have else [(want, have)]
                 else:
@@ -115,7 +154,7 @@ class DebugInterpreter(Interpreter):
         return expr.value(self.symbols.__getitem__) if known else have
 
 
-def _told(fact):
+def _fact(fact):
     return fact() if callable(fact) else fact
 
 

@@ -14,10 +14,11 @@ from .. import errors
 from ..capture import build
 from ..capture.build import boxed_by, examples, interpreted, is_loss, with_unit_seed
 from ..capture.compiled import Compiled
-from ..core.state import state
 from ..cut import refusals
+from ..cut.settings import code_generator
 from ..decomp import Everything
 from ..graph.graph_module import GraphModule
+from ..threads.state import state
 from .backends import AotAutograd, lookup_backend
 from .pipeline import Pipeline
 
@@ -33,13 +34,21 @@ def _limited(module: GraphModule, count: int, memory=None, planned: bool = True,
     from ..cut import eager_peak as eager
     from ..cut.partition import min_cut_rematerialization_partition
     from ..cut.simulate import Meter
-    from .memory import Planned
+    from .meter import Planned
 
     one = fuse and is_loss(module, count)
     return min_cut_rematerialization_partition(
         module, count, memory=memory, meter=Planned() if planned else Meter(),
         eager=eager.peak(diary) if (diary := getattr(module, "diary", None)) else None,
         fused=with_unit_seed(module) if one else None)
+
+
+def _by_user(fn: Callable, module: GraphModule, count: int):
+    """The cut that the user's partitioner makes."""
+    found = fn(module, examples(module), compiler="inductor", num_fwd_outputs=count,
+               static_lifetime_input_indices=None)
+    refusals.halves(found, fn)
+    return found
 
 
 # PyTorch's ways to tune its own backends: accepted, there is nothing here to tune
@@ -82,12 +91,12 @@ def compile(
     that names the first node that differs.  The environment variable `PULLBACK_CHECK=1` says so
     for all compiled functions of a process that do not say otherwise.
     """
-    again = functools.partial(
+    decorator = functools.partial(
         compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
         options=options, disable=disable, memory=memory, check=check,
     )
     if model is None:
-        return again
+        return decorator
     _check_mode(mode, options)
     if disable:
         return model
@@ -102,7 +111,7 @@ def compile(
         made = backend.compiled(model, undecided, dynamic)
     else:
         made = Compiled(model, pipeline(backend, fuse, undecided, memory), dynamic)
-    made.recompile = again
+    made.recompile = decorator
     made.checks = os.environ.get("PULLBACK_CHECK", "0") not in ("", "0") if check is None else check
     if hasattr(model, "_parameters"):  # a module
         from ..nn.compiled import OptimizedModule
@@ -120,23 +129,32 @@ def pipeline(backend="native", fuse: bool = True, undecided: Callable | None = N
         decompositions=Everything(whole, True), simplify=build.simplify, partition=_min_cut,
         fuse=fuse, undecided=undecided, written=_as_written)
     if backend == "native":
-        from .warm import recall
-
         steps.loose = interpreted
-        steps.recall = functools.partial(recall, fuse=fuse, flags=f"memory {memory}")
     else:  # graphs are not taken apart any further
         steps.schedule = steps.emit = lambda graph, name: graph
         compiler = interpreted if backend == "numpy" else _compiler(backend)
-        steps.load = lambda graph, name, code: compiler(code(), name)
+        steps.load = lambda graph, name, code, known: compiler(code(graph), name)
     if memory is not None:
         from ..cut.budget import parse_memory, within
         from ..cut.simulate import Meter
-        from .memory import Planned
+        from .meter import Planned
 
         limit, native = parse_memory(memory), backend == "native"
         steps.partition = functools.partial(_limited, memory=limit, planned=native, fuse=fuse)
         steps.limited, steps.within = True, functools.partial(
             within, limit, Planned if native else Meter)
+    own = code_generator.custom_partitioner_fn
+    if own is not None:
+        if memory is not None:
+            raise errors.CompileError(errors.text(
+                f"compile(): memory= is a limit for our own cut ({errors.user_line(2)})",
+                f"_inductor.config.custom_partitioner_fn is {own!r}", "set one of them"))
+        steps.partition, steps.fuse = functools.partial(_by_user, own), False
+    if backend == "native":
+        from .warm import recall
+
+        steps.remember(functools.partial(
+            recall, fuse=steps.fuse, flags=f"memory {memory}", partitioner=own))
     return steps
 
 

@@ -9,6 +9,7 @@ NumPy (`interpret.py`), with one warning.
 
 from __future__ import annotations
 
+import functools
 import marshal
 import re
 from collections.abc import Callable
@@ -17,10 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import errors
-from ..array.dtype import default
 from ..array.size import Symbolic
 from ..capture.build import interpreted
-from ..table.effects import effect_of
+from ..cut.split import is_tight
 from . import cache, native, toolchain
 from .errors import (
     CacheUnusable,
@@ -33,6 +33,7 @@ from .errors import (
     warn,
 )
 from .interpret import Interpreter, attribute, kernel_of, returns_one
+from .keys import argument_text, graph_text, identity, lowered_by_others
 
 if TYPE_CHECKING:
     from .schedule import Schedule
@@ -85,18 +86,21 @@ class CompiledGraph:
             return file.read()
 
 
-def compile_graph(gm: object, name: str = "graph",
-                  code: Callable[[], Unit] | None = None) -> Callable[..., tuple]:
+def compile_graph(gm: object, name: str = "graph", code: Callable[[object], Unit] | None = None,
+                  known: bool = True) -> Callable[..., tuple]:
     """Native code for a functional graph of core operators.
 
     The result takes raw NumPy arrays, one per placeholder, and returns a tuple of arrays.  Of a
     graph with symbolic sizes it is a `SizedGraph`, unless no input tells some of them: then
-    operators run one by one.  `code` makes the C text, where the disk does not know the graph.
+    operators run one by one.  `code` makes the C text of a graph; the disk may be asked for what it
+    is if that is `known` to be the usual one.
     """
+    code = code or functools.partial(graph_code, name=name)
+    known = known and not lowered_by_others(gm)
     if is_sized(gm):
-        from .sized import SizedGraph, has_untold_sizes
+        from .sized import SizedGraph, has_unknown_sizes
 
-        return interpreted(gm, name) if has_untold_sizes(gm) else SizedGraph(gm, name)
+        return interpreted(gm, name) if has_unknown_sizes(gm) else SizedGraph(gm, name, code, known)
     try:
         tools = toolchain.find()
         native.start_runtime()
@@ -104,9 +108,9 @@ def compile_graph(gm: object, name: str = "graph",
         _warn_once(error)
         return Interpreter(gm, name)
     except OSError as error:
-        return _elsewhere(gm, name, code, CacheUnusable(cache.folder(), error), error)
+        return _elsewhere(gm, name, code, known, CacheUnusable(cache.folder(), error), error)
     try:
-        return _compile(gm, name, tools, code)
+        return _compile(gm, name, tools, code, known)
     except GraphTooLarge as error:
         warn(f"{error}\n  It runs on NumPy, operator by operator.")
         return Interpreter(gm, name)
@@ -116,17 +120,17 @@ def compile_graph(gm: object, name: str = "graph",
         warn(f"{error}\n  This graph runs on NumPy, slower.")
         return Interpreter(gm, name)
     except CacheUnusable as error:
-        return _elsewhere(gm, name, code, error, error.reason)
+        return _elsewhere(gm, name, code, known, error, error.reason)
     except CompileError as error:
         errors.located(error)
         raise
 
 
-def _elsewhere(gm: object, name: str, code: Callable | None, error: CacheUnusable,
+def _elsewhere(gm: object, name: str, code: Callable, known: bool, error: CacheUnusable,
                reason: OSError) -> Callable:
     """The disk is full, say: once more in a temporary folder, else on NumPy."""
     if cache.retreat(reason):
-        return compile_graph(gm, name, code)
+        return compile_graph(gm, name, code, known)
     _warn_once(error)
     return Interpreter(gm, name)
 
@@ -156,7 +160,7 @@ def is_sized(module: object) -> bool:
         if node.op == "placeholder":
             value = node.meta.get("val")
             if isinstance(value, Symbolic) or getattr(
-                    getattr(value, "_data", None), "symbolic", False):
+                    getattr(value, "_payload", None), "symbolic", False):
                 return True
     return False
 
@@ -172,17 +176,23 @@ def schedule_graph(gm: object, name: str) -> Schedule:
     return schedule(lower(gm))
 
 
-def emit_code(kernels: Schedule, name: str, tools: toolchain.Toolchain | None = None,
-              sized: bool = False) -> Unit:
-    """The C text and the plan of a graph; products of matrices that it needs are begun."""
-    from ..cut.simulate import is_tight
+def graph_code(gm: object, name: str) -> Unit:
+    """The C text and the plan of a graph, by the usual steps."""
+    return emit_code(schedule_graph(gm, name), name)
+
+
+def emit_code(kernels: Schedule, name: str) -> Unit:
+    """The C text and the plan of kernels; products of matrices that they need are begun.
+
+    That of a graph of extents (`sized.py`) is for all sizes.
+    """
     from .memory import given_away
     from .unit import make_unit
 
     lowered = kernels.lowered
-    gm, width = lowered.graph, (tools or toolchain.find()).vector_bytes
-    unit = make_unit(lowered, kernels, name, width, getattr(gm, "writes", None), sized,
-                     given_away(gm), is_tight(gm))
+    gm, width = lowered.graph, toolchain.find().vector_bytes
+    unit = make_unit(lowered, kernels, name, width, getattr(gm, "writes", None),
+                     getattr(gm, "general", False), given_away(gm), is_tight(gm))
     if unit.length > MOST_TEXT:
         raise GraphTooLarge(
             name, f"{lowered.count:,} nodes, with kernels of {unit.length:,} characters,",
@@ -205,14 +215,16 @@ def load(gm: object, name: str, plan: dict, path: str | None) -> Callable:
     return _load(gm, name, plan, path, runtime)
 
 
-def _compile(gm: object, name: str, tools: toolchain.Toolchain,
-             code: Callable[[], Unit] | None = None) -> CompiledGraph:
-    key = cache.key(graph_text(gm), name, package_text(), *identity(tools))
+def _compile(gm: object, name: str, tools: toolchain.Toolchain, code: Callable[[object], Unit],
+             known: bool) -> CompiledGraph:
+    unit = None if known else code(gm)
+    text = graph_text(gm) if unit is None else f"{unit.source} {unit.plan}"
+    key = cache.key(text, name, *identity(tools))
     for attempt in range(2):
         kept = _kept(key)
         cache.used(key, kept is not None)
         if kept is None:
-            unit = emit_code(schedule_graph(gm, name), name, tools) if code is None else code()
+            unit = unit or code(gm)
             plan, report = unit.plan, unit.report
             plan["externs"] = _externs(gm, plan)
             has_code = bool(unit.source)
@@ -250,7 +262,7 @@ def _externs(gm: object, plan: dict) -> dict[str, str]:
 def _called(node: object) -> str:
     nested = any(getattr(a, "op", None) == "get_attr" and "val" not in a.meta for a in node.args)
     empty = node.meta.get("val") is None
-    text = _text([list(node.args), node.kwargs])
+    text = argument_text([list(node.args), node.kwargs])
     return "" if nested else f"{node.target} {re.sub('%[A-Za-z0-9_]+', '%', text)} {empty}"
 
 
@@ -266,6 +278,8 @@ def load_known(key: str, name: str, gm: object) -> CompiledGraph | None:
     here = _externs(gm, plan)
     if here != plan["externs"] or "" in here.values():
         return None
+    if not all(hasattr(gm, path.partition(".")[0]) for path in plan["constants"]):
+        return None
     try:
         call = load(gm, name, plan, str(cache.path(f"{key}.so")) if has_code else None)
     except (OSError, CompilerFailed, _NoRuntime):
@@ -273,11 +287,6 @@ def load_known(key: str, name: str, gm: object) -> CompiledGraph | None:
     cache.used(key, True)
     source = str(cache.path(f"{key}.c")) if has_code else None
     return CompiledGraph(name, call, report, source, plan, key)
-
-
-def identity(tools: toolchain.Toolchain) -> tuple[str, ...]:
-    """What compiled code depends on beside its text."""
-    return native.runtime_text(), tools.identity, cache.python_abi(), default().name
 
 
 def _kept(key: str) -> tuple | None:
@@ -362,7 +371,7 @@ def _graphs(gm: object, node: object) -> dict:
 
 def _attribute(gm: object, name: str) -> np.ndarray:
     value = attribute(gm, name)
-    for inner in ("_data", "data"):
+    for inner in ("_payload", "data"):
         if not isinstance(value, np.ndarray) and hasattr(value, inner):
             value = getattr(value, inner)
     return np.asarray(value)
@@ -422,55 +431,3 @@ _NUMBERS = {
         "bool",
     )
 }
-
-
-def graph_text(gm: object) -> str:
-    """The graph as text, with everything that the generated code depends on."""
-    lines = [str(getattr(gm, "writes", ""))]
-    for node in gm.graph.nodes:
-        lines.append(
-            f"{node.op} {node.name} {node.target} {_text(node.args)} "
-            f"{_text(node.kwargs)} {_example(node.meta.get('val'))} {node.meta.get('origin', '')}"
-            f"{'' if effect_of(node.target) is None else ' effect'}"
-            f"{' given away' * bool(node.meta.get('donated'))}"
-            f"{' tight' * bool(node.meta.get('tight'))}"
-            f"{node.meta.get('saved', '')}"
-        )
-        if node.op == "get_attr" and "val" not in node.meta:
-            lines.append(graph_text(attribute(gm, node.target)))
-    return "\n".join(lines)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(_text(v) for v in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{k}:{_text(v)}" for k, v in value.items()) + "}"
-    if hasattr(value, "op") and hasattr(value, "meta"):
-        return f"%{value.name}"
-    return repr(value)
-
-
-def _example(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        return "(" + ",".join(_example(v) for v in value) + ")"
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
-        strides = tuple(value.stride()) if hasattr(value, "stride") else ""
-        return f"{value.dtype}{tuple(value.shape)}{strides}"
-    return repr(value)
-
-
-_package: str | None = None
-
-
-def package_text() -> str:
-    """The compiler's own source: a change of it must not find old plans."""
-    global _package
-    if _package is None:
-        from pathlib import Path
-
-        files = sorted(Path(__file__).parent.glob("*.py"))
-        _package = cache.key(
-            *(f"{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}" for f in files)
-        )
-    return _package

@@ -44,6 +44,9 @@ _BLOCK = 4096  # bytes that a file system gives at a time
 _NAME = re.compile(r"(?:[a-z]+-)*[0-9a-f]{40}(?:\.[a-z_]+)?")  # of an entry
 _BEGUN = re.compile(r"\.pullback-(?:writing|working)-\w{8}(?:\.[a-z]+)?")  # of half an entry
 
+# Endings of what `warm.py` keeps of a captured program.
+PROGRAMS = (".facts", ".forward", ".backward", ".fused", ".forward_code", ".backward_code")
+
 _ASKED = ("PULLBACK_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
 _folder: Path | None = None
 _readable: Path | None = None  # where a folder that cannot be written may be read
@@ -404,6 +407,13 @@ def info() -> dict[str, object]:
     }
 
 
-def clear() -> int:
-    """Delete every entry; returns how many. Objects already loaded stay loaded."""
-    return trim(-1)
+def clear(programs: bool = False) -> int:
+    """Delete every entry, or those of captured programs only; returns how many. Objects already
+    loaded stay loaded."""
+    if not programs:
+        return trim(-1)
+    gone = [name for _, _, name in _entries()
+            if os.path.splitext(name)[1] in PROGRAMS and _made_here(name)]
+    for name in gone:
+        _remove(name)
+    return len(gone)

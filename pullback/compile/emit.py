@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from . import sound
-from .expressions import SCALAR, Operand, Writer, literal
-from .ir import CTYPES, SLOW, Const, Value
+from .expressions import COMPARE, SCALAR, Operand, Writer, literal
+from .ir import CTYPES, SLOW, Const, Ref, Value
 from .kernel import Kernel
 from .nest import Key, Nest
 from .number import rounded_up, suffixed
@@ -54,13 +54,37 @@ def _as_value(a: Operand) -> Operand:
 
 
 # What the C compiler could fuse with a sum that follows, where nobody else reads it: a value must
-# not depend on who reads it, for others compute it again and compare (places of maxima).
+# not depend on who reads it, for others compute it again and compare (places of maxima). Those that
+# no addition reads in their kernel are as they are: a register that is named so (PB_ROUNDED) would
+# keep the C compiler from simplifying. Sums along rows are no such additions: lanes add in an order
+# of their own in any case, and the kernel that makes the sum is the only one.
 _ENDS_IN_PRODUCT = {"mul", "pow", "template", "fmod", "remainder", *SLOW}
+_NO_ADDITION = {"mul", "recip", *COMPARE}
+_SEEN_THROUGH = {  # the C compiler may find that these change nothing, or only a sign
+    "neg", "abs", "copy", "cast", "where", "relu", "clampmin", "clampmax", "max", "min", "div",
+    "gather"}
 
 _taken = re.compile(  # names in every kernel, and words of C
     "p|c|u|r|i|lo|hi|begin|end|pb|auto|break|case|char|const|continue|default|do|double|else|enum|"
     "extern|float|for|goto|if|inline|int|long|register|restrict|return|short|signed|sizeof|static|"
     "struct|switch|typedef|union|unsigned|void|volatile|while").fullmatch
+
+
+def _added(kernel: Kernel) -> set[Value]:
+    """Values of a kernel that additions read, or may once the C compiler has simplified."""
+    todo = [r.source.value for r in kernel.roots
+            if r.how != "store" and not (r.value.op == "sum" and r.how in ("row", "full"))]
+    todo += [a.value for v in kernel.inlined if v.op not in _NO_ADDITION | _SEEN_THROUGH
+             for a in v.args if isinstance(a, Ref)]
+    found: set[Value] = set()
+    while todo:
+        v = todo.pop()
+        if v in found:
+            continue
+        found.add(v)
+        if v in kernel.inlined and v.op in _SEEN_THROUGH:
+            todo += [a.value for a in v.args if isinstance(a, Ref)]
+    return found
 
 
 class Emitter:
@@ -104,6 +128,7 @@ class Emitter:
         self.width = 0  # lanes of the body being written
         self.folded: dict[Value, str] = {}
         self.flops_weight = 0
+        self.added = _added(kernel)
         names = [v.name for v in kernel.inlined if v.op not in ("const", "iota")]
         names += [r.value.name for r in kernel.roots]
         self.nodes = list(dict.fromkeys(re.sub(r"_\d+v$", "", n) for n in names))
@@ -292,7 +317,8 @@ class Emitter:
         out = self._operation(key)
         if level == 2:
             self.flops_weight += 8 if v.op in HEAVY else 1
-        return self._define(level, v.name, out, v.op in _ENDS_IN_PRODUCT and out.code in "fd")
+        rounded = v.op in _ENDS_IN_PRODUCT and out.code in "fd" and v in self.added
+        return self._define(level, v.name, out, rounded)
 
     def _operation(self, key: Key) -> Operand:
         v, _ = key

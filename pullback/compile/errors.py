@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-
 from .. import errors
 from ..errors import CompileError, UserError
 
 __all__ = [
+    "CacheBypassed",
     "CacheUnusable",
     "CodeNotSound",
     "CompileError",
     "CompileWarning",
     "CompilerFailed",
     "CompilerNotFound",
+    "CutDiffers",
     "GraphNotSupported",
     "GraphTooLarge",
     "UserError",
@@ -27,10 +26,7 @@ class CompileWarning(UserWarning):
 
 def warn(text: str) -> None:
     """Warn at the user's line."""
-    frame, level = sys._getframe(1), 2
-    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, CompileWarning, stacklevel=level)
+    errors.warn(text, CompileWarning)
 
 
 class CompilerNotFound(CompileError):
@@ -74,6 +70,29 @@ class CompilerFailed(CompileError):
             )
         )
         self.command, self.output, self.source = command, output, source
+
+
+class CacheBypassed(CompileError):
+    """A program cannot be kept on disk, though `aot.config.strict_autograd_cache` asks for it.
+
+    Cause: the message names it: an object or a function that a new process could not recognise, a
+    compiler that gives no bytes, settings that are functions. Cure: remove the cause, or set
+    `strict_autograd_cache` to False: then such programs are compiled anew by every process.
+    """
+
+
+class CutDiffers(CompileError):
+    """A forward graph from the disk and the backward that was made now do not belong together.
+
+    Cause: a joint graph that was cut in two ways for the same key, which is a bug. The entry has
+    been deleted: the next process cuts again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(errors.text(
+            "the forward of a compiled function came from the disk, and its graph was now cut in "
+            f"another way ({errors.user_line()})",
+            cure="run the program again (the entry has been deleted), and report this as a bug"))
 
 
 class CacheUnusable(CompileError):

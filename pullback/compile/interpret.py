@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .. import errors
+from ..array.evaluate import run_raw
 from ..autograd.grad_mode import no_grad
 from ..core.handle import make
 
@@ -50,11 +51,9 @@ def evaluate(target: object, args: list, kwargs: dict) -> object:
         if getattr(target, "namespace", None) == "higher_order" and target.__name__ != "print":
             target = on_arrays(target)
         out = target(*args, **kwargs)
-        return getattr(out, "_data", out)
-    if not hasattr(target, "schema"):
-        return op.evaluate(*args, **kwargs)
+        return getattr(out, "_payload", out)
     try:
-        return op.evaluate(*flat_arguments(target, args, kwargs))
+        return run_raw(target, flat_arguments(target, args, kwargs))
     except (errors.PullbackError, NotImplementedError, MemoryError):
         raise
     except Exception as error:  # as eager execution says it
@@ -75,6 +74,7 @@ def kernel_of(node: object, graphs: dict | None = None) -> Callable:
     nothing = node.meta.get("val") is None  # it is called for what it does
     if graphs:
         target = on_arrays(target)
+    custom = getattr(target, "custom", False)
     # it fitted where it was captured; the arrays of a step may lie otherwise
     reshapes = str(target) in ("aten.view.default", "aten._unsafe_view.default")
 
@@ -89,9 +89,31 @@ def kernel_of(node: object, graphs: dict | None = None) -> Callable:
             filled[0] = filled[0].copy("C")
         named = {k: _map(v, take) for k, v in kwargs.items()}
         out = evaluate(target, filled, named)
+        if custom:
+            _refuse_other_shapes(node, out)
         return np.empty(0, np.float32) if nothing else out
 
     return run
+
+
+def _refuse_other_shapes(node: object, out: object) -> None:
+    """Refuse results of an operator of the user's that are not as its fake, or its first call,
+    has them: memory was laid out for those."""
+    value = node.meta.get("val")
+    many = isinstance(value, (tuple, list))
+    pairs = zip(value, out) if many and isinstance(out, (tuple, list)) else [(value, out)]
+    for example, array in pairs:
+        if not isinstance(array, np.ndarray) or not hasattr(example, "shape"):
+            continue
+        shape = tuple(example.shape)
+        if all(type(n) is int for n in shape) and shape != array.shape:
+            raise errors.MetadataMismatchError(errors.text(
+                f"{node.target} returned shape {list(array.shape)} in a compiled function that "
+                f"was made for {list(shape)} ({errors.user_line()})",
+                ["the shape is that of its fake, or of its first call if it has none",
+                 f"called at {(node.stack_trace or 'an unknown line').strip()}"],
+                "register a fake that says the shape for all arguments; a size that values decide "
+                "is get_ctx().new_dynamic_size(), or keep the operator outside"))
 
 
 def on_arrays(target: Callable) -> Callable:
@@ -107,7 +129,7 @@ def on_arrays(target: Callable) -> Callable:
     def run(*args: object) -> tuple:
         with no_grad():
             out = target(*[wrapped(a) for a in args])
-        return tuple([t._data for t in out])
+        return tuple([t._payload for t in out])
 
     return run
 
@@ -116,7 +138,7 @@ def _on_tensors(function: Callable, one: bool) -> Callable:
     """A compiled graph as a function of tensors, which returns a tuple or one."""
 
     def run(*tensors: object) -> object:
-        out = [make(a) for a in function(*[t._data for t in tensors])]
+        out = [make(a) for a in function(*[t._payload for t in tensors])]
         return out[0] if one else tuple(out)
 
     return run
@@ -163,7 +185,7 @@ class Interpreter:
                 value = attribute(self.gm, node.target)
                 if hasattr(value, "graph"):
                     value = Interpreter(value, node.name), returns_one(value)
-                env[node] = getattr(value, "_data", value)
+                env[node] = getattr(value, "_payload", value)
             elif node.op == "output":
                 return tuple(self._outputs(_map(node.args[0], env.__getitem__)))
             else:

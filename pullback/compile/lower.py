@@ -15,7 +15,7 @@ from importlib import import_module
 from math import prod
 
 from ..array.layout import strides_order
-from ..graph.traits import cost_of
+from ..graph.traits import cost_of, trait
 from ..table.effects import effect_of
 from .builder import Builder, Unsupported, code_of, permute
 from .errors import GraphNotSupported
@@ -253,7 +253,8 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
         return env[node.args[0]][node.args[1]]
     args = [_resolve(env, a) for a in node.args]
     kwargs = {k: _resolve(env, v) for k, v in node.kwargs.items()}
-    if name == "add.Tensor" and not kwargs and (made := _added_to(node, args)) is not None:
+    if trait(node.target, "ufunc") == "add" and not kwargs and (
+            made := _added_to(node, args)) is not None:
         return made
     rule = rule_of(node.target)
     example = node.meta.get("val")
@@ -261,7 +262,7 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
         return _extern(b, out, node, args, kwargs, example)
     if rule is not None and not _dims_exist(node, args, kwargs, example):
         rule = None  # its kernel says so; a rule would count on from the front
-    if name.startswith("as_strided"):
+    if trait(node.target, "absolute"):
         args[0] = _as_seen(b, args[0], node.args[0])  # it counts places in memory
     if rule is not None and is_array(example) and _native(args, kwargs, example):
         mark = b.mark()

@@ -71,7 +71,7 @@ def runtime() -> ModuleType:
         try:
             _finish(name)
             _module = _load(name)
-            short.alike = functools.partial(_module.alike, Tensor)
+            short.same_call = functools.partial(_module.same_call, Tensor)
         except CompilerFailed as error:
             _refused[name] = error  # it would only fail again, slowly
             raise

@@ -9,9 +9,10 @@
     run         all of them           a program, which is called with tensors
 
 Every value can be printed, and every step is a field of `Pipeline` (what takes operators apart is
-`decompositions`): `replace(pipeline, emit=...)` is another compiler.  `Pipeline.program` has the
-calls, those for single graphs are in `native`; `compile` (`api.py`) only chooses the steps.  Read
-next: `capture/capture.py`, `cut/partition.py`, `schedule.py`, `unit.py`, `capture/run.py`.
+`decompositions`): `replace(pipeline, emit=...)` is another compiler, for all sizes.
+`Pipeline.program` has the calls, those for single graphs are in `native`; `compile` (`api.py`) only
+chooses the steps.  Read next: `capture/capture.py`, `cut/partition.py`, `schedule.py`, `unit.py`,
+`capture/run.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .unit import Unit
 
 
-class Later:
+class Lazy:
     """The value of a step that runs when somebody first wants it."""
 
     def __init__(self, step: Callable, *given: Any):
@@ -39,7 +40,7 @@ class Later:
 
     def __call__(self) -> Any:
         if not hasattr(self, "value"):
-            self.value = self.step(*[v() if isinstance(v, Later) else v for v in self.given])
+            self.value = self.step(*[v() if isinstance(v, Lazy) else v for v in self.given])
         return self.value
 
     def __str__(self) -> str:
@@ -68,11 +69,12 @@ def emitted(kernels: Schedule, name: str) -> Unit:
     return emit_code(kernels, name)
 
 
-def loaded(graph: GraphModule, name: str, code: Callable[[], Unit]) -> Callable:
-    """A graph as native code: from the disk if it is there, else by the steps before."""
+def loaded(graph: GraphModule, name: str, code: Callable[[GraphModule], Unit],
+           known: bool) -> Callable:
+    """A graph as native code, made by the steps before; from the disk if that may know it."""
     from .backend import compile_graph
 
-    return compile_graph(graph, name, code)
+    return compile_graph(graph, name, code, known)
 
 
 @dataclass(kw_only=True)
@@ -88,6 +90,7 @@ class Pipeline(Backend):
     run: Callable = program_of
     forward: Callable = None  # type: ignore[assignment]  # both are `native`, if nothing is given
     backward: Callable = None  # type: ignore[assignment]
+    recalled: tuple = ()  # the steps of the programs that the disk knows (`recall`)
 
     def __post_init__(self) -> None:
         for name in ("forward", "backward"):  # after a replacement, with the steps of this one
@@ -103,19 +106,31 @@ class Pipeline(Backend):
         """
         table = self.decompositions
         program = self.capture(function, request, table, self)
-        joint = Later(self.simplify, program.module)
-        halves = Later(self.partition, joint, program.forward_count)
+        joint = Lazy(self.simplify, program.module)
+        halves = Lazy(self.partition, joint, program.forward_count)
         steps = replace(self, simplify=lambda module: joint(),
                         partition=lambda module, count: halves())
         known = None
         if request.sizes is not None:
             joint()  # its symbols are known from the simplified graph
         elif self.recall is not None:
-            known = self.recall(program)
+            known = self.recall(program, self.recalled == self.steps())
         return self.run(program, request, steps, known)
 
     def native(self, graph: GraphModule, name: str) -> Callable:
         """One graph of a program as a function of arrays."""
-        kernels = Later(self.schedule, graph, name)
-        code = Later(self.emit, kernels, name)
-        return self.load(graph, name, code)
+
+        def code(graph: GraphModule) -> Unit:  # asked again for other sizes
+            kernels = self.schedule(graph, name)
+            return self.emit(kernels, name)
+
+        own = self.schedule is scheduled and self.emit is emitted
+        return self.load(graph, name, code, own)
+
+    def steps(self) -> tuple:
+        """What makes native code of a captured program."""
+        return self.simplify, self.partition, self.schedule, self.emit, self.load
+
+    def remember(self, recall: Callable) -> None:
+        """Ask the disk about programs; it is told whether the steps are those of now."""
+        self.recall, self.recalled = recall, self.steps()

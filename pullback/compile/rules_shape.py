@@ -77,15 +77,8 @@ def _clipped(n: int, i: int) -> int:
     return n if i >= n else 0 if i <= 0 else i
 
 
-def sliced(
-    b: Builder,
-    ex: object,
-    x: Ref,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> Ref:
+def sliced(b: Builder, ex: object, x: Ref, dim: int = 0, start: int | None = None,
+           end: int | None = None, step: int = 1) -> Ref:
     dim %= len(x.shape)
     start, _ = bounds(x.shape[dim], start, end)
     return window(x, dim, start, shape_of(ex)[dim], step)
@@ -151,9 +144,8 @@ def as_dims(dim: object) -> list[int] | None:
 
 
 def reduction(op: str):
-    def rule(
-        b: Builder, ex: object, x: Ref, dim: object = None, keepdim: bool = False, **kw: object
-    ) -> Ref:
+    def rule(b: Builder, ex: object, x: Ref, dim: object = None, keepdim: bool = False,
+             **kw: object) -> Ref:
         if not isinstance(dim, (int, list, type(None))) or isinstance(dim, bool):
             raise Unsupported("named dims")
         t = dtype_code(ex)
@@ -210,15 +202,8 @@ def _var_args(dim: object, correction: object, kw: dict) -> tuple[list[int] | No
 
 
 def var(root: bool):
-    def rule(
-        b: Builder,
-        ex: object,
-        x: Ref,
-        dim: object = None,
-        correction: object = None,
-        keepdim: bool = False,
-        **kw: object,
-    ) -> Ref:
+    def rule(b: Builder, ex: object, x: Ref, dim: object = None, correction: object = None,
+             keepdim: bool = False, **kw: object) -> Ref:
         dims, c = _var_args(dim, correction, kw)
         keepdim = kw.get("keepdim", keepdim)
         t = dtype_code(ex)
@@ -230,15 +215,8 @@ def var(root: bool):
     return rule
 
 
-def var_mean(
-    b: Builder,
-    ex: list,
-    x: Ref,
-    dim: object = None,
-    correction: object = None,
-    keepdim: bool = False,
-    **kw: object,
-) -> list[Ref]:
+def var_mean(b: Builder, ex: list, x: Ref, dim: object = None, correction: object = None,
+             keepdim: bool = False, **kw: object) -> list[Ref]:
     dims, c = _var_args(dim, correction, kw)
     mean, var = moments(b, x, dims, c, dtype_code(ex[0]))
     return [b.reshape(var, shape_of(ex[0])), b.reshape(mean, shape_of(ex[1]))]
@@ -277,16 +255,8 @@ def join(b: Builder, parts: list[Ref], dim: int) -> Ref:
     return b.join(tuple(shape), parts[0].dtype, places)
 
 
-def slice_scatter(
-    b: Builder,
-    ex: object,
-    x: Ref,
-    src: Ref,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> Ref:
+def slice_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int = 0, start: int | None = None,
+                  end: int | None = None, step: int = 1) -> Ref:
     dim %= len(x.shape)
     start, end = bounds(x.shape[dim], start, end)
     if src.dtype != x.dtype:

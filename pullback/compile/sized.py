@@ -31,22 +31,14 @@ from ..symbolic.expr import FUNCTIONS as INTEGERS
 from ..symbolic.expr import Expr
 from ..symbolic.number import FloatExpr
 from . import cache, native, toolchain
-from .backend import (
-    CompiledGraph,
-    compile_graph,
-    emit_code,
-    graph_text,
-    identity,
-    load,
-    package_text,
-    schedule_graph,
-)
+from .backend import CompiledGraph, compile_graph, load
 from .errors import CodeNotSound, CompileError, warn
 from .expressions import held
 from .extent import Domain
+from .keys import graph_text, identity
 from .memory import Buffer, Memory
 from .number import ARITHMETIC, FUNCTIONS, Formula, NotGeneral, formula
-from .unit import encoded
+from .unit import Unit, encoded
 
 KEPT = 64  # sizes for which callables are kept
 LIBRARIES = 8  # of one graph; then every size gets its own code
@@ -71,7 +63,7 @@ class Example:
     """What lowering knows of an array: its sizes are extents."""
 
     def __init__(self, t: Tensor, number: Callable):
-        self.shape = tuple(map_aggregate(tuple(t._data.shape), number))
+        self.shape = tuple(map_aggregate(tuple(t._payload.shape), number))
         self.strides = tuple(map_aggregate(tuple(t.stride()), number))
         self.dtype = t.dtype
 
@@ -93,7 +85,9 @@ def general(module: GraphModule, domain: Domain) -> GraphModule:
             return [example(v) for v in t]
         return Example(t, number) if isinstance(t, Tensor) else number(t)
 
-    return without_sizes(module, number, example)[0]
+    made = without_sizes(module, number, example)[0]
+    made.general = True
+    return made
 
 
 def _number(raw: Any, domain: Domain) -> Any:
@@ -114,11 +108,12 @@ def _number(raw: Any, domain: Domain) -> Any:
 
 
 def write(
-    module: GraphModule, name: str, env: ShapeEnv, values: dict[str, int], tools: Any
+    module: GraphModule, name: str, env: ShapeEnv, values: dict[str, int], tools: Any,
+    code: Callable[[GraphModule], Unit]
 ) -> Library:
-    """A library for sizes like these."""
+    """A library for sizes like these; `code` makes its text."""
     domain = Domain(env, values)
-    unit = emit_code(schedule_graph(general(module, domain), name), name, tools, sized=True)
+    unit = code(general(module, domain))
     guards = domain.guards()
     fits = " and ".join([source for _, source in guards]) or "True"
     numbers = tuple(domain.table)
@@ -136,13 +131,13 @@ def write(
     return Library(guards, *made, kinds, key)
 
 
-def has_untold_sizes(module: GraphModule) -> bool:
+def has_unknown_sizes(module: GraphModule) -> bool:
     """Are there sizes that no input tells, as of what `nonzero` finds, or `n` of a tensor of
     `1 + n // 3` rows that a branch is given?"""
     nodes = list(module.graph.nodes)
-    told = {getattr(n.node.raw, "symbol", None)
+    known = {getattr(n.node.raw, "symbol", None)
             for node in nodes if node.op == "placeholder" for n in _sizes(node)}
-    return any(s not in told or n.node.shape_env.symbols[s].hint is None
+    return any(s not in known or n.node.shape_env.symbols[s].hint is None
                for node in nodes for n in _sizes(node) for s in _symbols(n))
 
 
@@ -180,8 +175,10 @@ class _Some:
 class SizedGraph:
     """A compiled graph with symbolic sizes: call it with arrays, or take `at` for given sizes."""
 
-    def __init__(self, module: GraphModule, name: str):
+    def __init__(self, module: GraphModule, name: str, code: Callable[[GraphModule], Unit],
+                 known: bool = True):
         self.module, self.name = module, name
+        self.code, self.known = code, known  # what makes C; may the disk be asked for its results?
         self.inputs = [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
         self.places: dict[str, tuple[int, int]] = {}  # symbol -> input and dim
         self.env: Any = None
@@ -212,7 +209,8 @@ class SizedGraph:
 
     def _compiled(self, values: dict[str, int]) -> Callable:
         kept = [i for i, v in enumerate(self.inputs) if not isinstance(v, Symbolic)]
-        run = self._shared(values) or compile_graph(concrete(self.module, values)[0], self.name)
+        run = self._shared(values) or compile_graph(
+            concrete(self.module, values)[0], self.name, self.code, self.known)
         if len(kept) == len(self.inputs):
             return run
         return _Some(run, kept)
@@ -238,7 +236,7 @@ class SizedGraph:
         first = self.libraries is None
         if self.libraries is None:
             self.key = self._key(tools)
-            self.libraries = _kept(self.key)
+            self.libraries = _kept(self.key) if self.known else []
         sizes = tuple(values.values())
         for library in list(self.libraries):
             if not self._of(library)[0](*sizes):
@@ -254,10 +252,11 @@ class SizedGraph:
         if self.libraries:
             note(f"{self.name} gets another native library: {self._why_not(values)}")
         cache.count("misses")
-        made = write(self.module, self.name, self.env, values, tools)
+        made = write(self.module, self.name, self.env, values, tools, self.code)
         self.libraries.append(made)
-        records = marshal.dumps([tuple(x) for x in self.libraries])
-        cache.write_sealed(f"{self.key}.sizes", records)
+        if self.known:
+            records = marshal.dumps([tuple(x) for x in self.libraries])
+            cache.write_sealed(f"{self.key}.sizes", records)
         return made
 
     def _why_not(self, values: dict[str, int]) -> str:
@@ -298,7 +297,7 @@ class SizedGraph:
         ranges = {s.name: s.range for s in self.env.symbols.values()}
         known = f"{ranges} {self.env.format_guards()} {list(self.places)}"
         return cache.key(
-            graph_text(self.module), self.name, known, package_text(), *identity(tools))
+            graph_text(self.module), self.name, known, *identity(tools))
 
     def __call__(self, *arrays: Any) -> tuple:
         values = {

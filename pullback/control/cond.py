@@ -9,7 +9,6 @@ from typing import Any
 from .. import errors
 from ..autograd.function import Function
 from ..core.handle import Tensor
-from ..core.state import state
 from ..func.grad import jvp, vjp
 from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
@@ -17,6 +16,7 @@ from ..interp.trace import Trace
 from ..pytree import tree_flatten, tree_unflatten
 from ..symbolic.number import SymBool
 from ..table.packets import ops
+from ..threads.state import state
 from .subgraph import (
     Body,
     HigherOrder,
@@ -28,6 +28,7 @@ from .subgraph import (
     inner,
     pushed_through,
     quiet,
+    remember,
     results_of,
     visible,
     with_those,
@@ -125,8 +126,8 @@ def _both(pred: Tensor, one: Any, two: Any) -> Any:
 
 def _tracked(t: Tensor) -> bool:
     """Has a tensor a history, on any level?"""
-    while t._edge is None and hasattr(t._data, "inner"):
-        t = t._data.inner
+    while t._edge is None and hasattr(t._payload, "inner"):
+        t = t._payload.inner
     return t._edge is not None
 
 
@@ -200,12 +201,9 @@ class _Cond(Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.pred, ctx.branches, *kept = inputs
-        ctx.set_materialize_grads(False)
         if isinstance(ctx.pred, Tensor):
             ctx.pred, kept = None, [ctx.pred, *kept]
-        ctx.save_for_backward(*kept)
-        ctx.save_for_forward(*kept)
-        ctx.moving, ctx.count = floats(output), len(output)
+        remember(ctx, kept, output)
 
     @staticmethod
     def backward(ctx, *grads):

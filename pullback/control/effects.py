@@ -15,13 +15,13 @@ import numpy as np
 
 from .. import errors
 from ..core.handle import Tensor, make
-from ..core.op import OpOverload
-from ..core.state import state
+from ..core.overload import OpOverload
 from ..graph.make_fx import fake_of
 from ..graph.traits import has_side_effect
 from ..interp.trace import Trace
 from ..pytree import tree_map
 from ..table.effects import EffectType, effect_of, get_effect, register_effect
+from ..threads.state import state
 from .subgraph import HigherOrder, below, inner
 
 __all__ = ["has_aliasing", "has_effects", "new_token_tensor", "with_effects"]

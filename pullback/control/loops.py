@@ -13,12 +13,12 @@ from .. import errors
 from ..array.dims import wrap_dim
 from ..autograd.function import Function
 from ..core.handle import Tensor
-from ..core.state import state
 from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
+from ..threads.state import state
 from .cond import asked, pull_back, push_forward
 from .subgraph import (
     HigherOrder,
@@ -31,6 +31,7 @@ from .subgraph import (
     inner,
     pushed_through,
     quiet,
+    remember,
     results_of,
     row_of,
     rows_of,
@@ -154,10 +155,7 @@ class _Map(Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.f, ctx.n, *operands = inputs
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*operands)
-        ctx.save_for_forward(*operands)
-        ctx.moving, ctx.count = floats(output), len(output)
+        remember(ctx, operands, output)
 
     @staticmethod
     def backward(ctx, *grads):
@@ -310,10 +308,7 @@ class _Scan(Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.f, ctx.n, ctx.m, *operands = inputs
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*operands)
-        ctx.save_for_forward(*operands)
-        ctx.moving, ctx.count = floats(output), len(output)
+        remember(ctx, operands, output)
 
     @staticmethod
     def backward(ctx, *grads):

@@ -10,17 +10,14 @@ from typing import Any
 
 from .. import errors
 from ..array import dtype as dt
-from ..core.handle import Tensor, is_buffer
-from ..core.op import OpOverload
-from ..core.stack import tensors_in
-from ..core.state import state
+from ..core.handle import Tensor, is_buffer, tensors_in
+from ..core.op import registry
+from ..core.overload import OpOverload
 from ..graph.make_fx import fake_of
 from ..interp.trace import Trace
 from ..pytree import tree_map
+from ..threads.state import state
 from .subgraph import HigherOrder, below, inner
-
-_ALLOWED = ("linear", "mm", "conv2d", "convolution", "mul.Tensor", "mul.Scalar", "div.Tensor",
-            "div.Scalar")
 
 
 def _refused(what: str) -> Exception:
@@ -35,8 +32,9 @@ def _out_dtype(op: Any, output_dtype: dt.DType, *args: Any) -> Tensor:
                        "out_dtype's first argument needs to be a functional operator")
     if len(op.schema.returns) != 1:
         raise _refused("out_dtype's can only apply to ops that return a single tensor")
-    if op.name not in _ALLOWED:
-        raise _refused(f"out_dtype only allows the following operators: {list(_ALLOWED)}")
+    if not op.op.widens:
+        allowed = [name for name, entry in registry.items() if entry.widens]
+        raise _refused(f"out_dtype only allows the following operators: {allowed}")
     if not isinstance(output_dtype, dt.DType):
         raise TypeError(f"out_dtype: the dtype must be torch.dtype, not "
                         f"{type(output_dtype).__name__} ({errors.user_line(2)})")
@@ -61,7 +59,7 @@ def _stays_whole(level: Trace, args: tuple) -> bool:
     """Is it a node of a graph that people read, of values without histories?"""
     if level.adopts and not getattr(level, "exports", False):
         return False
-    return all((level.mine(v) or is_buffer(v._data)) and not (
+    return all((level.mine(v) or is_buffer(v._payload)) and not (
         v._edge is not None and state.record[level.level]) for v in tensors_in(args))
 
 

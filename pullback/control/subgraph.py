@@ -19,10 +19,8 @@ from ..array.fake import Fake
 from ..core import tape
 from ..core.events import CALLS_FUNCTION, HOOKED
 from ..core.handle import Tensor, make
-from ..core.op import overload
+from ..core.overload import overload
 from ..core.stack import bind
-from ..core.state import state, tied
-from ..core.surface import current
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.make_fx import Recorder, fake_of
@@ -34,9 +32,12 @@ from ..interp.box import map_tensors
 from ..interp.operator_dispatch import Outer
 from ..interp.trace import Trace, Traced
 from ..interp.vmap import Batched
+from ..memory.views import current
 from ..pytree import tree_flatten
 from ..table.effects import effect_of
 from ..table.packets import ops
+from ..threads.blocks import tied
+from ..threads.state import state
 
 operators: dict[str, HigherOrder] = {}
 _NUMBER, _DETACH = overload("scalar_tensor"), overload("detach")
@@ -72,9 +73,9 @@ def _operator(name: str) -> HigherOrder:
 def visible(t: Tensor) -> str:
     """Can the value of a tensor be read? "value", "fake" (there is none), "hidden" in a capture,
     or "batched" (one per example)."""
-    data = t._data
+    data = t._payload
     while not isinstance(data, (Traced, Batched)) and hasattr(data, "inner"):
-        data = data.inner._data
+        data = data.inner._payload
     if isinstance(data, Batched):
         return "batched"
     if isinstance(data, Traced):
@@ -89,29 +90,29 @@ def hidden(tensors: Sequence[Tensor]) -> bool:
 
 
 def _below_batches(t: Tensor) -> str:
-    while hasattr(t._data, "inner") and not isinstance(t._data, Traced):
-        t = t._data.inner
+    while hasattr(t._payload, "inner") and not isinstance(t._payload, Traced):
+        t = t._payload.inner
     return visible(t)
 
 
 def stand_in(t: Tensor) -> Tensor:
     """A tensor with the facts that another has on its own level, without data or history."""
-    data = t._data
-    lowest = fake_of(t)._data
+    data = t._payload
+    lowest = fake_of(t)._payload
     strides = tuple(data.strides)
     return make(Fake(tuple(data.shape), data.dtype, strides, lowest.device_name))
 
 
 def row_of(t: Tensor) -> Tensor:
     """A stand-in for the elements of a tensor along its first dim."""
-    data = stand_in(t)._data
+    data = stand_in(t)._payload
     row = make(Fake(data.shape[1:], data.dtype, data.strides[1:], data.device_name))
     return row.requires_grad_(t.requires_grad)
 
 
 def rows_of(t: Tensor, n: int) -> Tensor:
     """A stand-in for n such tensors, stacked."""
-    data = t._data
+    data = t._payload
     return make(Fake((n, *data.shape), data.dtype, None, data.device_name))
 
 
@@ -145,7 +146,7 @@ class _Inner(Trace):
             made = self.wrap(stand_in(t), node)
             if any(t is a for a in args):
                 return made
-            t._data = made._data  # the context knows its outputs by their handles
+            t._payload = made._payload  # the context knows its outputs by their handles
             return t
 
         if isinstance(out, Tensor):
@@ -156,7 +157,7 @@ class _Inner(Trace):
     def rebound_to(self, handle, new):
         if self.recorder.unrecorded:
             self.recorder.note_not_followed("a tensor with a history is written without recording",
-                                            handle._data.node)
+                                            handle._payload.node)
         return super().rebound_to(handle, new)
 
     def hooked(self, at, kind, hook):
@@ -165,7 +166,7 @@ class _Inner(Trace):
     on = {**Trace.on, CALLS_FUNCTION: function_call, HOOKED: hooked}
 
     def _value(self, t: Tensor) -> Tensor:
-        return t._data.inner if self.mine(t) else stand_in(t)
+        return t._payload.inner if self.mine(t) else stand_in(t)
 
     def below(self, ov, values):
         before = state.mode, state.random, state.fakes
@@ -178,9 +179,9 @@ class _Inner(Trace):
 
 def refuse_wrapper(t: Tensor, what: str) -> None:
     """Graphs inside of graphs hold plain tensors: a wrapper is no value of theirs."""
-    if isinstance(t._data, Outer):
+    if isinstance(t._payload, Outer):
         raise errors.TransformError(errors.text(
-            f"{what} is captured and reads a {t._data.cls.__name__} ({errors.user_line(3)}): "
+            f"{what} is captured and reads a {t._payload.cls.__name__} ({errors.user_line(3)}): "
             "wrappers cannot be part of a graph inside of a graph",
             cure="pass the tensors inside of it as operands"))
 
@@ -201,8 +202,8 @@ class _Recorder(Recorder):
 
     def constant(self, t: Tensor) -> Node:
         refuse_wrapper(t, "a branch or loop body")
-        held = self.again and t._edge is None and type(t._data) is np.ndarray
-        if held or id(t._data) in self.level.own:
+        held = self.again and t._edge is None and type(t._payload) is np.ndarray
+        if held or id(t._payload) in self.level.own:
             return super().constant(t)
         node = self.operands.get(id(t))
         if node is None:
@@ -213,7 +214,7 @@ class _Recorder(Recorder):
 
     def note_not_followed(self, why: str, node: Node | None = None) -> None:
         """Note what gradients cannot follow, if there are any that come through a node."""
-        self.not_followed.append((node, why, tape.place()))
+        self.not_followed.append((node, why, errors.place()))
 
     def call(self, ov, flat, out):
         if ov.is_random:  # another run draws other numbers
@@ -342,10 +343,10 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
                     h._edge = tape.Origin(h)
                 number = _number(t)
                 if number is not None:
-                    h._data.node.meta["number"] = number
-            boxes = [h._data for h in handles]
+                    h._payload.node.meta["number"] = number
+            boxes = [h._payload for h in handles]
             out = function(*handles)
-            if level.rebound or any(h._data is not b for h, b in zip(handles, boxes)):
+            if level.rebound or any(h._payload is not b for h, b in zip(handles, boxes)):
                 raise _not_a_graph(errors.text(
                     f"{what} writes to a tensor that it was given or that comes from outside "
                     f"({errors.user_line(2)}), and it is captured",
@@ -368,7 +369,7 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
 
 def _number(t: Tensor) -> Any:
     """The number that an operand stands for (`_Recorder.number`)."""
-    node = t._data.node if isinstance(t._data, Traced) else None
+    node = t._payload.node if isinstance(t._payload, Traced) else None
     if node is not None and node.target is _NUMBER and isinstance(node.args[0], Node):
         return node.args[0].meta["val"]
     return None if node is None else node.meta.get("number")
@@ -489,7 +490,15 @@ class below:
 
 def inner(level: Trace, t: Tensor) -> Tensor:
     """The example value of a tensor of a capture."""
-    return make(level._value(t)._data)
+    return make(level._value(t)._payload)
+
+
+def remember(ctx: Any, operands: Sequence[Any], output: Sequence[Any]) -> None:
+    """Keep operands for both modes, and which results have gradients."""
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*operands)
+    ctx.save_for_forward(*operands)
+    ctx.moving, ctx.count = floats(output), len(output)
 
 
 def floats(tensors: Sequence[Any]) -> list[int]:

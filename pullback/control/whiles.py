@@ -19,12 +19,12 @@ from typing import Any
 from .. import errors
 from ..autograd.function import Function
 from ..core.handle import Tensor
-from ..core.state import state
 from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
+from ..threads.state import state
 from .cond import pull_back, push_forward
 from .loops import _in_front, _same_carry
 from .subgraph import (
@@ -118,8 +118,8 @@ def _while(test: Callable, body: Callable, carried: Sequence[Tensor],
 
 def _any(flag: Tensor) -> bool:
     """Does a condition hold for one example at least?"""
-    while hasattr(flag._data, "inner"):
-        flag = flag._data.inner
+    while hasattr(flag._payload, "inner"):
+        flag = flag._payload.inner
     return bool(flag.any())
 
 

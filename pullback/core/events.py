@@ -1,8 +1,7 @@
 """Events: what a level of the stack is told of things that happen beside operators.
 
 `Interpreter.event(kind, *facts)` gets one of these kinds.  A level lists those that it listens to,
-with the methods that they go to, in its table `on`; the others mean nothing to it.  Most events
-need no answer.  Where there may be one it is said here, and None is none.
+with their methods, in its table `on`.  Where an event has an answer it is said here; None is none.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ SEEDS = "seeds"  # (generator) is about to be made or seeded
 RESTORES = "restores"  # (generator, saved state) is about to be set to that
 
 # histories
+ASKS_LEAF = "asks leaf"  # (tensor) is it a leaf, or what is its history?
 BEGINS_LEAF = "begins leaf"  # (tensor) of a lower level, which operators meet on the tape of this
 HOOKED = "hooked"  # (tensor or node, kind, hook) -> a table to keep it in, or the hook to register
 HOOK_HANDLE = "hook handle"  # (handle) of a hook, which the function may keep

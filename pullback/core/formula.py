@@ -1,10 +1,10 @@
-"""Formula text -> functions: what to save, the pullback, the pushforward.
+"""Rules: the formulas of an entry as functions that save values, pull back and push forward.
 
-A formula is a Python expression over the names that `docs/internals.md` lists.  Its syntax tree
+A formula is a Python expression over the names that CONTRIBUTING.md lists.  Its syntax tree
 tells what must be saved: a bare name saves the tensor, `x.shape`, `x.dtype`, `x.ndim`, `x.numel()`,
 `x.device` save only that fact.  Each pullback has two versions, with and without conjugations.
-`table/checks.py` holds everything that can be wrong with an entry.  Read next: `tape.py`, which
-records nodes with these rules.
+`table/formula_text.py` writes the text of these functions, `table/checks.py` holds everything that
+can be wrong with an entry.  Read next: `project.py`; `tape.py`, which records nodes with rules.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ import ast
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from .. import errors
-from ..table import checks
-from .derivative import DEFAULT, DEVICES, Derivative, derivatives_of, split
-from .expression import (  # lookup, fact_value: re-exported
+from ..table import checks, formula_text
+from ..table.derivative import DEFAULT, DEVICES, Derivative, derivatives_of, split
+from ..table.expression import (
     BUILTINS,
     SPACE,
-    Ordered,
+    Formula,
     Scan,
     conj_value,
     fact_name,
@@ -30,40 +29,12 @@ from .expression import (  # lookup, fact_value: re-exported
     names_in,
     parse,
 )
+from .handle import cell_of, is_buffer, keep, make
 from .op import Op, families, rule_function
 
 __all__ = ["Push", "Rule", "fact_value", "lookup", "node_name", "push_of"]
 
 GIVEN = {"grad", "grads", "grad_input_mask", "needs_input_grad", "retain_variables"}
-
-
-@dataclass(slots=True)
-class Formula:
-    """One gradient formula."""
-
-    names: tuple[str, ...]  # the inputs whose gradients it gives
-    text: str
-    tree: ast.Expression  # as written
-    scan: Scan  # what it uses
-
-    def code(self, conjugate: bool) -> str:
-        """The expression with facts as local names, with or without its conjugations."""
-        return ast.unparse(self._local(conjugate))
-
-    def statement(self, targets: str, conjugate: bool) -> str:
-        """One line that computes it, operands in PyTorch's order."""
-        order = Ordered()
-        tree = ast.fix_missing_locations(order.visit(self._local(conjugate)))
-        before = [ast.unparse(ast.fix_missing_locations(s)) for s in order.statements]
-        return "; ".join([*before, f"{targets} = {ast.unparse(tree)}"])
-
-    def _local(self, conjugate: bool) -> ast.Expression:
-        tree = Scan(self.scan.tensors, conjugate).visit(parse(self.text, ""))
-        return ast.fix_missing_locations(tree)
-
-    def uses(self) -> set[str]:
-        """Bare names, those bound inside the formula excepted."""
-        return self.scan.names & names_in(self.tree)
 
 
 class Rule:
@@ -96,6 +67,31 @@ class Rule:
         self.name = node_name(self.op)
         chosen = self.op.diff_outputs
         self._test = rule_function(chosen, self.schema) if isinstance(chosen, str) else None
+
+    def save(self, wanted: list[bool], flat: tuple, outs: list) -> tuple:
+        """The values that the pullback needs of a call; `wanted` are gradients of `inputs`."""
+        return tuple([self._saved(spec, flat, outs) if not guard or any(wanted[i] for i in guard)
+                      else None for spec, guard in zip(self.saves, self.guards)])
+
+    def _saved(self, spec: tuple, flat: tuple, outs: list):
+        """One of these values."""
+        _, kind, name, attribute = spec
+        if kind == "fact":
+            source, tensor = name
+            return fact_value(flat[self.schema.names.index(tensor)] if source == "arg"
+                              else outs[self.outputs.index(tensor)], attribute)
+        if kind != "out":
+            value = flat[self.schema.names.index(name)]
+            if kind == "value":
+                return value
+            return [keep(v) for v in value] if type(value) in (list, tuple) else keep(value)
+        out = outs if len(self.outputs) == 1 and len(outs) > 1 else outs[self.outputs.index(name)]
+        if isinstance(out, list):
+            return out
+        snapshot = make(out._payload, out._edge)  # no history yet if recording; forward mode has
+        if is_buffer(out._payload):
+            snapshot._cell = cell_of(out)
+        return snapshot
 
     def all_formulas(self) -> list[Formula]:
         """The gradient formulas for all dispatch keys."""
@@ -140,7 +136,7 @@ class Rule:
         for formula in self.all_formulas():
             for tensor, attribute in sorted(formula.scan.facts):
                 saves |= self._fact(tensor, attribute)
-            whole = self._positions(formula.names) if len(formula.names) == 1 else ()
+            whole = self.positions(formula.names) if len(formula.names) == 1 else ()
             for name in sorted(formula.uses()):
                 if self._resolve(name, formula):
                     saves[name] = self._whole(name)
@@ -178,7 +174,8 @@ class Rule:
             self.space[name] = function
         return False
 
-    def _positions(self, names: tuple[str, ...]) -> tuple[int, ...]:
+    def positions(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        """Places of inputs among those that have a derivative."""
         return tuple(self.input_names.index(n) for n in names)
 
     def _mask_positions(self, formula: Formula, condition: ast.AST) -> tuple[int, ...]:
@@ -188,7 +185,7 @@ class Rule:
         slices = [t.slice for t in terms if isinstance(t, ast.Subscript)]
         if len(slices) != len(terms) or not all(isinstance(i, ast.Constant) for i in slices):
             return ()
-        return tuple(self._positions(formula.names)[i.value] for i in slices)
+        return tuple(self.positions(formula.names)[i.value] for i in slices)
 
     # the pullback
 
@@ -227,31 +224,7 @@ class Rule:
 
     def source(self, key: str = DEFAULT, conjugate: bool = False) -> str:
         """Python text of the pullback for one dispatch key."""
-        formulas, parts = self.formulas[key], self.parts[key]
-        used = set().union(*(f.scan.names for f in formulas))
-        lines = ["def backward(saved, grads, needs):"]
-        if self.saves:
-            lines.append(f"    ({', '.join(s[0] for s in self.saves)},) = saved")
-        if not self.own_grad:
-            lines.append("    grad = grads[0]")
-        lines += [f"    {n} = grads[{i}]" for n, i in self.gradient_names.items() if n in used]
-        if "needs_input_grad" in used:
-            self.space["_index"] = {n: i for i, n in enumerate(self.input_names)}
-            lines.append("    needs_input_grad = lambda name: needs[_index[name]]")
-        if "retain_variables" in used:
-            lines.append("    retain_variables = True")  # nothing is consumed here, so all is kept
-        # by name, as in PyTorch: captured graphs show the order
-        for formula in sorted(formulas, key=lambda f: ", ".join(f.names)):
-            single = len(formula.names) == 1
-            lines += (self._one if single else self._several)(formula, conjugate)
-        for name in parts.constant:
-            lines += self._zeros(name)
-        for i in set(range(len(self.inputs))) - set(self._positions(tuple(parts.names()))):
-            lines += [f"    g{i} = None", f"    if needs[{i}]:",  # listed for another backend only
-                      f"        not_implemented({self.input_names[i]!r}, 'not for {key}')"]
-            self.space["not_implemented"] = lookup("not_implemented")
-        results = "".join(f"g{i}, " for i in range(len(self.inputs)))
-        return "\n".join([*lines, f"    return ({results.rstrip()})"])
+        return formula_text.pullback(self, key, conjugate)
 
     def formula_at(self, line: int) -> Formula | None:
         """The formula that stands on a line of the pullback's text."""
@@ -263,47 +236,10 @@ class Rule:
         found = {}
         for number, text in enumerate(self.source(key).splitlines(), 1):
             for formula in self.formulas[key]:
-                target = ", ".join(f"g{i}" for i in self._positions(formula.names))
+                target = ", ".join(f"g{i}" for i in self.positions(formula.names))
                 if re.search(rf"(^|; ) *{target} = ", text):
                     found.setdefault(number, formula)
         return found
-
-    @property
-    def _any_defined(self) -> str:
-        """Test that some output gradient is defined."""
-        one = len(self.schema.returns) == 1 and self.schema.returns[0].is_list
-        first = "grads[0]" if self.own_grad else "grad"
-        return f"{first} is not None" if sum(self.diff_outputs) == 1 and not one else (
-            "any(g is not None for g in grads)")
-
-    def _one(self, formula: Formula, conjugate: bool) -> list[str]:
-        """A formula of one input runs if its gradient is wanted and some output has one."""
-        i, = self._positions(formula.names)
-        refusal = checks.is_refusal(formula.tree)
-        test = f"needs[{i}]" if refusal else f"needs[{i}] and {self._any_defined}"
-        lines = [f"    g{i} = None", f"    if {test}:"]
-        if "grad_input_mask" in formula.scan.names:
-            lines.append(f"        grad_input_mask = (needs[{i}],)")
-        return [*lines, f"        {formula.statement(f'g{i}', conjugate)}"]
-
-    def _several(self, formula: Formula, conjugate: bool) -> list[str]:
-        """A formula of several inputs runs if one is wanted; undefined gradients are its task."""
-        positions = self._positions(formula.names)
-        targets = ", ".join(f"g{i}" for i in positions)
-        mask = ", ".join(f"needs[{i}]" for i in positions)
-        return [f"    {targets} = {', '.join(['None'] * len(positions))}",
-                f"    if {' or '.join(f'needs[{i}]' for i in positions)}:",
-                f"        grad_input_mask = ({mask},)",
-                f"        {formula.statement(targets, conjugate)}"]
-
-    def _zeros(self, name: str) -> list[str]:
-        """The gradient of an input whose derivative is zero."""
-        self.space["_zeros"] = lookup("new_zeros")
-        i, = self._positions((name,))
-        shape = fact_name(name, "shape")
-        zeros = f"[_zeros(g, s) for s in {shape}]" if self.lists[i] else f"_zeros(g, {shape})"
-        return [f"    g{i} = None", f"    if needs[{i}] and any(g is not None for g in grads):",
-                "        g = next(g for g in grads if g is not None)", f"        g{i} = {zeros}"]
 
 
 def _by_device(made: dict, values, rule: Rule):
@@ -367,18 +303,7 @@ class Push:
 
     def source(self, parts: Derivative) -> str:
         """Python text of the pushforward."""
-        lines = ["def push(args, tangents, outs):"]
-        lines += [f"    {n} = outs[{i}]" for i, n in enumerate(self.outputs)]
-        for i, arg in enumerate(self.rule.schema.args):
-            if arg.name in self.rule.input_names:
-                lines += [f"    {arg.name}_p = args[{i}]", f"    {arg.name}_t = tangents[{i}]"]
-            else:
-                lines.append(f"    {arg.name} = args[{i}]")
-        for key, text in parts.push.items():
-            targets = ", ".join(f"t_{n}" for n in split(key))
-            lines.append(f"    {targets} = {ast.unparse(parse(text, self.rule.schema))}")
-        results = "".join(f"t_{n}, " if n in self.varying else "None, " for n in self.outputs)
-        return "\n".join([*lines, f"    return ({results.rstrip()})"])
+        return formula_text.pushforward(self, parts)
 
     def _linear(self, args, tangents, outs) -> list:
         """The operator itself, applied to the tangents."""
@@ -391,10 +316,8 @@ class Push:
 
     def _element_wise(self, args, tangents, outs) -> list:
         """The gradient formula applied to the tangent: right because the Jacobian is diagonal."""
-        from .tape import _save
         rule, tangent = self.rule, tangents[self.rule.inputs[0]]
-        saved = tuple(_save(spec, guard, [True], self.overload, args, outs, rule.outputs)
-                      for spec, guard in zip(rule.saves, rule.guards))
+        saved = rule.save([True], args, outs)
         if tangent.dtype.is_complex or outs[0].dtype.is_complex:
             pushed, = rule.backward_complex(saved, (tangent.conj(),), [True])
             pushed = pushed.conj()

@@ -1,15 +1,14 @@
 """`Tensor`, the handle: the only class of the user's data.
 
-A handle is `_data` (an array, or a box when a transform is active) plus what the tape and the
+A handle is `_payload` (an array, or a box when a transform is active) plus what the tape and the
 surface know about it.  This file holds the bare class and the boxes' base; `tensor/` gives it
-its methods. Read next: `stack.py`.
+its methods.  Read next: `schema.py`.
 """
 
 from __future__ import annotations
 
-import weakref
-
-from .subclass_door import Unasked, door
+from ..threads.asking import Unasked
+from .subclass_door import door
 
 
 def disabled(function, types, args=(), kwargs=None):
@@ -25,10 +24,10 @@ class Tensor:
         "__dict__",
         "__weakref__",
         "_cell",  # version cell shared with views of the same memory, None until first needed
-        "_data",  # array or Box
+        "_payload",  # array or Box
         "_edge",  # where gradients of this tensor go: Node, Port, Accumulate; None: not tracked
         "_link",  # how this view follows from its base, None if it is not a view
-        "_meta",  # Meta: grad, hooks, name, ..., None until first needed
+        "_record",  # Meta: grad, hooks, name, ..., None until first needed
     )
 
     # NumPy hands mixed expressions over to Tensor's reflected operators
@@ -73,6 +72,7 @@ class Cell:
     )
 
     KEPT = 16  # stamps kept, to tell which version a saved value had
+    counted = True  # are writes counted?
 
     def __init__(self):
         self.version = 0
@@ -87,6 +87,7 @@ class _Uncounted(Cell):
     """
 
     __slots__ = ()
+    counted = False
 
     def __init__(self):
         super().__init__()
@@ -96,55 +97,13 @@ class _Uncounted(Cell):
 INFERENCE = _Uncounted()
 
 
-class Link:
-    """How a view follows from its base.
-
-    `steps` is None or (steps before, step, how many, number of the last one that changes the
-    dtype); a step is (overload, arguments after self, which of several outputs).  A view of a view
-    thus costs the same whatever its depth.
-    """
-
-    __slots__ = ("__weakref__", "base", "hidden", "multi", "of", "seen", "steps")
-    apart = False  # does it share memory only, with a history of its own?
-
-    def __init__(self, base, steps, multi, hidden, seen):
-        self.base = base
-        self.steps = steps
-        self.multi = multi  # one of several outputs of one call
-        self.hidden = hidden  # "no_grad" or "inference": made while recording was off, so
-        self.seen = seen  # version of the base that `_data` and `_edge` reflect
-        self.of = base._data  # what the steps start from; another array: the base's layout changed
-        if isinstance(self.of, Box):
-            cell = cell_of(base)
-            if not hasattr(cell, "links"):
-                cell.links = weakref.WeakSet()
-            cell.links.add(self)
-
-    @property
-    def chain(self) -> tuple:
-        """The steps from the base to the view."""
-        found, steps = [], self.steps
-        while steps is not None:
-            steps, step, *_ = steps
-            found.append(step)
-        return tuple(reversed(found))
-
-
-def one_more(steps: tuple | None, step: tuple) -> tuple:
-    """Steps with another one behind; their number, that of the last cast, the first of them."""
-    if steps is None:
-        return None, step, 1, 1 if step[0].op.dtype is not None else 0, step
-    _, _, count, cast, first = steps
-    count += 1
-    return steps, step, count, count if step[0].op.dtype is not None else cast, first
-
-
 class Box:
     """Base of the values that transforms put in place of arrays."""
 
     __slots__ = ()
     cell = None  # version cell of the memory below, where that can be written
     outer = False  # does it only hold tensors that have the values?
+    composed = False  # is the tensor made of others (`parts/`)?
     hides = False  # does it have a dimension that the program does not see?
     __array_ufunc__ = None  # NumPy must refuse boxes: the fast path then takes the long way
 
@@ -166,15 +125,20 @@ def is_wrapper_data(data) -> bool:
     return getattr(data, "outer", False)
 
 
+def is_composed(t) -> bool:
+    """Is a tensor made of others, a sparse one for instance?"""
+    return getattr(t._payload, "composed", False)
+
+
 _new = object.__new__
 
 
 def make(data, edge=None) -> Tensor:
     """A fresh handle around an array or box."""
     t = _new(Tensor)
-    t._data = data
+    t._payload = data
     t._edge = edge
-    t._link = t._cell = t._meta = None
+    t._link = t._cell = t._record = None
     return t
 
 
@@ -187,6 +151,26 @@ def cell_of(t: Tensor) -> Cell:
 
 def meta_of(t: Tensor) -> Meta:
     """The rarely needed part of a handle, made on demand."""
-    if t._meta is None:
-        t._meta = Meta()
-    return t._meta
+    if t._record is None:
+        t._record = Meta()
+    return t._record
+
+
+def tensors_in(flat):
+    """All handles among flat arguments, those in lists included."""
+    for v in flat:
+        if isinstance(v, Tensor):
+            yield v
+        elif type(v) is list or type(v) is tuple:
+            for item in v:
+                if isinstance(item, Tensor):
+                    yield item
+
+
+def keep(value):
+    """An input as it is now: boxed handles may be rebound later, so they are copied."""
+    if isinstance(value, Tensor) and not is_buffer(value._payload):
+        copy = make(value._payload, value._edge)
+        copy._cell = value._payload.cell
+        return copy
+    return value

@@ -11,43 +11,27 @@ does not match; everything behind the surface speaks in such flat tuples.  Read 
 
 from __future__ import annotations
 
-import numbers
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
 from ..array.device import Device
-from ..array.layout import STRIDED
 from ..array.size import Symbolic, is_symbolic
+from ..table.arguments import NO, convert, is_int
 from .handle import Tensor
 
-_TYPE = re.compile(r"(?P<base>[A-Za-z_]\w*)(\s*\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)"
-                   r"(\s+(?P<name>[A-Za-z_]\w*))?$")
-_HEAD = re.compile(r"\s*(?P<name>[\w:]+)(\.(?P<overload>\w+))?\s*"
-                   r"\((?P<args>.*)\)\s*->\s*(?P<rets>.*)$", re.S)
+# Texts, which `re` compiles when they are used first: a twentieth of the time of `import pullback`.
+_TYPE = (r"(?P<base>[A-Za-z_]\w*)(\s*\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)"
+         r"(\s+(?P<name>[A-Za-z_]\w*))?$")
+_HEAD = (r"(?s)\s*(?P<name>[\w:]+)(\.(?P<overload>\w+))?\s*"
+         r"\((?P<args>.*)\)\s*->\s*(?P<rets>.*)$")
 _NAMED = {"None": None, "True": True, "False": False, "Mean": 1, "Sum": 2, "long": dt.int64,
           "contiguous_format": "contiguous_format", "strided": "strided"}
 _DTYPES = {d.name: d for d in dt.ALL}
 _KNOWN_TYPES = {"Tensor", "Scalar", "int", "SymInt", "SymBool", "float", "bool", "str",
                 "ScalarType", "Layout", "Device", "DeviceIndex", "MemoryFormat",
                 "Generator", "Dimname", "Storage", "Stream", "QScheme", "ConstQuantizerPtr"}
-
-
-_SHOWN = {"Scalar": "number", "ScalarType": "int", "Layout": "int", "MemoryFormat": "int"}
-
-
-class AliasInfo:
-    """What a mark such as `(a! -> *)` says, under PyTorch's names."""
-
-    def __init__(self, text: str):
-        self.is_write = "!" in text
-        before, _, after = text.replace("!", "").partition("->")
-        self.before_set = {name.strip() for name in before.split("|")}
-        self.after_set = {name.strip() for name in (after or before).split("|")}
 
 
 @dataclass(slots=True)
@@ -74,29 +58,6 @@ class Argument:
     @property
     def is_write(self) -> bool:
         return "!" in self.alias
-
-    # PyTorch's names
-
-    @property
-    def type(self) -> str:
-        """The type in words of Python: "Optional[List[int]]"; numbers stand for settings."""
-        text = _SHOWN.get(self.base, self.base)
-        if self.optional_items:
-            text = f"Optional[{text}]"
-        text = f"List[{text}]" if self.is_list else text
-        return f"Optional[{text}]" if self.optional else text
-
-    @property
-    def default_value(self) -> object:
-        return self.default
-
-    def has_default_value(self) -> bool:
-        return self.has_default
-
-    @property
-    def alias_info(self) -> AliasInfo | None:
-        """Whose memory it shares, None if nobody's."""
-        return AliasInfo(self.alias) if self.alias else None
 
     def type_text(self) -> str:
         base = f"Sym{self.base.capitalize()}" if self.symbolic else self.base
@@ -154,7 +115,7 @@ def _default(text: str, is_list: bool):
 
 def _argument(text: str, kwarg_only: bool, whole: str) -> Argument:
     declaration, eq, default = text.partition("=")
-    match = _TYPE.match(declaration.strip())
+    match = re.match(_TYPE, declaration.strip())
     if not match or match["base"] not in _KNOWN_TYPES:
         raise errors.SchemaError(errors.text(
             f"cannot read the type of '{text}'", f"schema: {whole}",
@@ -198,36 +159,8 @@ def _same(value, default) -> bool:
     return type(value) is type(default) and value == default or value is default
 
 
-class Qualified:
-    """A schema as PyTorch shows it: with the namespace of its operator, under its names."""
-
-    def __init__(self, schema: Schema, namespace: str):
-        self._schema, self._prefix = schema, f"{namespace}::" if namespace else ""
-        self.name, self.overload_name = f"{self._prefix}{schema.name}", schema.overload
-        self.arguments = schema.args
-
-    @property
-    def is_mutable(self) -> bool:
-        return any(a.is_write for a in self._schema.args)
-
-    def __getattr__(self, name: str):
-        return getattr(self._schema, name)
-
-    def __str__(self) -> str:
-        return f"{self._prefix}{self._schema}"
-
-    __repr__ = __str__
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Qualified) and str(self) == str(other)
-
-    def __hash__(self) -> int:
-        return hash(str(self))
-
-
-def parse_schema(text: str) -> Qualified:
-    """A schema from its text, with or without a namespace, under PyTorch's names."""
-    return Qualified(Schema(text), text.partition("(")[0].rpartition("::")[0].strip())
+_NUMPY_NAMES = {"input": "self", "x": "self", "a": "self", "x1": "self", "x2": "other",
+                "axis": "dim", "keepdims": "keepdim"}  # other names that calls may use
 
 
 class Schema:
@@ -237,7 +170,7 @@ class Schema:
                  "tails", "tensor_positions", "text", "varargs")
 
     def __init__(self, text: str):
-        match = _HEAD.match(text)
+        match = re.match(_HEAD, text)
         if not match:
             raise errors.SchemaError(errors.text(
                 f"cannot read the operator schema '{text}'",
@@ -315,7 +248,7 @@ class Schema:
         if self.varargs:
             first = 1 if self.args[0].is_tensor else 0
             rest = args[first:]
-            if rest and ({*map(type, rest)} == {int} or all(map(_is_int, rest))):
+            if rest and ({*map(type, rest)} == {int} or all(map(is_int, rest))):
                 args = (*args[:first], rest)
         count = len(args)
         if not kwargs:  # the usual call, without ceremony
@@ -324,8 +257,8 @@ class Schema:
             values = []
             for spec, value in zip(self.args, args):
                 if spec.base != "Tensor" or spec.is_list or not isinstance(value, Tensor):
-                    value = _convert(spec, value, spec.name in scalars)
-                    if value is _NO:
+                    value = convert(spec, value, spec.name in scalars)
+                    if value is NO:
                         return None
                 values.append(value)
             return (*values, *self.tails[count])
@@ -352,120 +285,10 @@ class Schema:
                 continue
             else:
                 return None
-            if self.varargs and spec.is_list and _is_int(value):
+            if self.varargs and spec.is_list and is_int(value):
                 value = (value,)
-            value = _convert(spec, value, spec.name in scalars)
-            if value is _NO:
+            value = convert(spec, value, spec.name in scalars)
+            if value is NO:
                 return None
             values.append(value)
         return tuple(values) if used == len(kwargs) else None
-
-
-_NO = object()
-_NUMPY_NAMES = {"input": "self", "x": "self", "a": "self", "x1": "self", "x2": "other",
-                "axis": "dim", "keepdims": "keepdim"}  # other names that calls may use
-
-
-def _is_int(value) -> bool:
-    if isinstance(value, (int, np.integer)):
-        return not isinstance(value, (bool, np.bool_))
-    if isinstance(value, Symbolic):
-        return hasattr(value, "clamped")
-    return isinstance(value, Tensor) and value.ndim == 0 and value.dtype.category == 1
-
-
-def _convert(spec: Argument, value, number_ok: bool):
-    """The value as the argument's type, or `_NO`."""
-    if value is None:
-        if spec.is_list and spec.has_default and spec.default == []:
-            return []  # max_pool2d(x, 2, None): no stride given
-        if spec.optional or spec.base == "Device":  # no device: where the tensor is
-            return None
-        return None if spec.is_list and spec.optional_items else _NO
-    if spec.is_list:
-        return _convert_list(spec, value)
-    if spec.symbolic and isinstance(value, Tensor) and _is_int(value):
-        value = value.item()
-    if isinstance(value, Symbolic):
-        return _convert_symbolic(spec, value, number_ok)
-    return _convert_one(spec.base, value, number_ok)
-
-
-def _convert_symbolic(spec: Argument, value, number_ok: bool = False):
-    """A size that is not known yet: where the schema wants plain numbers it is specialised."""
-    if spec.base == "bool":
-        return bool(value)
-    if spec.base not in ("int", "Scalar", "float") and not (number_ok and spec.is_tensor):
-        return _NO
-    if spec.base == "int":
-        if not _is_int(value):
-            return _NO
-        return value if spec.symbolic else int(value)
-    return value
-
-
-def _convert_list(spec: Argument, value):
-    base = spec.base
-    if spec.optional_items and isinstance(value, Tensor) and value.ndim:
-        value = list(value)  # `ops.aten.index(x, indices)`: one index for each dimension
-    if isinstance(value, (list, tuple)):
-        plain = base == "int" and {*map(type, value)} <= {int}
-        items = list(value) if plain else []
-        for item in () if plain else value:
-            if base == "int" and isinstance(item, Tensor) and _is_int(item):
-                item = item.item()
-            if isinstance(item, Symbolic):
-                item = _convert_symbolic(spec, item)
-            else:
-                item = None if item is None and spec.optional_items else _convert_one(
-                    base, item, False)
-            if item is _NO:
-                return _NO
-            items.append(item)
-        if base == "int" and spec.size and len(items) == 1 and spec.size > 1:
-            items = items * spec.size
-        return items
-    if base == "int" and _is_int(value) and spec.size:
-        one = _convert_symbolic(spec, value) if isinstance(value, Symbolic) else int(value)
-        return [one] * spec.size
-    if base == "Tensor" and hasattr(value, "__iter__") and not isinstance(value, Tensor) or (
-            isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
-        return _convert_list(spec, list(value))
-    return _NO
-
-
-def _convert_one(base: str, value, number_ok: bool):
-    if base == "Tensor":
-        if isinstance(value, Tensor):
-            return value
-        if number_ok and isinstance(value, numbers.Number):
-            return value.item() if isinstance(value, np.generic) else value
-        return _NO
-    if base == "int":
-        return int(value) if _is_int(value) else _NO
-    if base == "Scalar" or base == "float":
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, numbers.Number):
-            return _NO if base == "float" and isinstance(value, complex) else value
-        if isinstance(value, Tensor) and value.ndim == 0 and not value.requires_grad:
-            return value.item()
-        return _NO
-    if base == "bool":
-        return bool(value) if isinstance(value, (bool, np.bool_)) else _NO
-    if base == "str":
-        return value if isinstance(value, str) else _NO
-    if base == "ScalarType":
-        try:
-            return dt.as_dtype(value)
-        except TypeError:
-            return _NO
-    if base == "Layout" and value is not STRIDED and value != "strided":
-        raise errors.NotInThisBuild(errors.text(
-            f"layout {value}: tensors are strided only ({errors.user_line(2)})",
-            cure="leave the layout away"))
-    if base == "Device":
-        if isinstance(value, Device):
-            return value
-        return Device(value) if isinstance(value, (str, int)) else _NO
-    return value

@@ -3,21 +3,20 @@
 A handle's `_edge` says where its gradient goes: a `Node` (its only output), a `Port` (one of
 several outputs of a node) or an `Accumulate` (a leaf).  Nodes are numbered in order of creation
 and every edge points to an older node, so the engine needs no dependency counts.  Read next:
-`autograd/engine.py`.
+`stack.py`; `../autograd/engine.py`, which runs nodes.
 """
 
 from __future__ import annotations
 
-import sys
 import weakref
 
 import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
-from .expression import fact_name, fact_value
-from .handle import INFERENCE, Tensor, cell_of, is_buffer, make
-from .state import fast, sequence, state
+from ..threads.state import fast, sequence, state
+from . import doors
+from .handle import Tensor, make, meta_of
 
 _COMPLEX = {d.np for d in dt.ALL if d.is_complex}
 _new = object.__new__
@@ -34,19 +33,8 @@ class Edge:
 class Node(Edge):
     """An operation on the tape."""
 
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "edges",
-        "hooks",
-        "level",
-        "metas",
-        "rule",
-        "saved",
-        "seq",
-        "stamp",
-        "where",
-    )
+    __slots__ = ("__dict__", "__weakref__", "edges", "hooks", "level", "metas", "rule", "saved",
+                 "seq", "stamp", "where")
 
     outputs = 1
     hides_hooks = False  # may its formula contain hooks of the tensor that has it for history?
@@ -55,114 +43,38 @@ class Node(Edge):
         """The class name that users know, e.g. `MulBackward0`."""
         return self.rule.name
 
-    def __call__(self, *grads):
-        """The gradients of the inputs, given those of the outputs: one step of a sweep by hand."""
-        if len(grads) != self.outputs:
-            raise errors.ArgumentError(
-                f"{self.name()}: expected {self.outputs} arguments, got {len(grads)} instead "
-                f"({errors.user_line()})")
-        results = self.apply(list(grads), [e is not None for e in self.edges])
-        return results[0] if len(results) == 1 else tuple(results)
-
-    @property
-    def next_functions(self) -> tuple:
-        """(node, output number) of each input."""
-        return tuple(
-            (None, 0) if e is None else (e.node, e.number) if type(e) is Port else (e, 0)
-            for e in self.edges
-        )
-
     requires_grad = True
-
-    @property
-    def _input_metadata(self) -> list:
-        """Shape, dtype and device of the gradients that arrive, where a tensor has told."""
-        known = self.__dict__.get("_spaces", {})
-        return [known.get(i) for i in range(self.outputs)]
-
-    @property
-    def metadata(self) -> dict:
-        """A dictionary for the user's own notes."""
-        return self.__dict__.setdefault("_user_metadata", {})
-
-    def __repr__(self) -> str:
-        return f"<{self.name().rpartition('::')[2]} object at {id(self):#x}>"
-
-    def __getattr__(self, name: str):
-        if name.startswith("_saved_"):
-            return self.saved_value(_local_name(name[len("_saved_") :]))
-        if name.startswith("_raw_saved_"):
-            from .hooks import raw_saved
-
-            return raw_saved(self, name[len("_raw_saved_") :])
-        raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
-
-    def __dir__(self) -> list[str]:
-        names, raw = [], []
-        for local, kind, name, attribute in self.rule.saves if self.rule else ():
-            shape = kind == "fact" and attribute == "shape"
-            names.append(f"_saved_{name[1]}_sym_sizes" if shape else f"_saved_{local}")
-            if kind in ("arg", "out"):
-                raw.append(f"_raw_saved_{local}")
-        return [*super().__dir__(), *names, *raw]
-
-    def _sequence_nr(self) -> int:
-        """The number of the node, in order of creation."""
-        return self.seq
-
-    def register_hook(self, fn):
-        """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return other ones."""
-        from .hooks import on_node
-
-        return on_node(self, "post", fn)
-
-    def register_prehook(self, fn):
-        """Call `fn(grad_outputs)` before this node runs; it may return other ones."""
-        from .hooks import on_node
-
-        return on_node(self, "pre", fn)
-
-    def saved_value(self, name: str):
-        """A saved value by its name in the formulas."""
-        if self.saved is None:
-            raise freed(self)
-        for (local, _, _, _), value in zip(self.rule.saves, self.unpack()):
-            if local == name:
-                return tuple(value) if type(value) is list else value
-        raise AttributeError(f"{self.name()} saved no '{name}'")
+    grouped = False
 
     def unpack(self) -> list:
         """The saved values, checked and with their history."""
-        values, stamp = [], self.stamp
-        for (local, kind, _, _), value in zip(self.rule.saves, self.saved):
-            if kind == "arg":
-                if isinstance(value, Tensor):
-                    cell = value._cell
-                    if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
-                        raise modified(self, local, value)
-                    if value._edge is None:
-                        value = as_saved(self, value)
-                elif type(value) is list:
-                    for item in value:
-                        cell = item._cell if isinstance(item, Tensor) else None
-                        if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
-                            raise modified(self, local, item)
-            elif kind == "out" and value is not None:
-                cell = value._cell
-                if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
-                    raise modified(self, local, value)
-                flags = self.rule.diff_outputs
-                index = self.rule.outputs.index(local)
-                again = make(value._data, port(self, sum(flags[:index])) if flags[index] else None)
+        return [self.value_of(i) for i in range(len(self.saved))]
+
+    def value_of(self, i: int):
+        """One saved value."""
+        (local, kind, _, _), value = self.rule.saves[i], self.saved[i]
+        if kind == "arg" or kind == "out":
+            for t in value if type(value) is list else (value,):
+                cell = t._cell if isinstance(t, Tensor) else None
+                if cell is not None and cell.stamps and cell.stamps[-1] > self.stamp:
+                    raise errors.modified(self, local, t)
+            if isinstance(value, Tensor):
+                if kind == "arg":
+                    return value if value._edge is not None else as_saved(self, value)
+                again = make(value._payload, self.edge_of(local))
                 again._cell = value._cell
-                value = again
-            values.append(value)
-        return values
+                return again
+        return value
+
+    def edge_of(self, output: str) -> Edge | None:
+        """The edge of one of its outputs, by the name in formulas; None if that has none."""
+        flags, index = self.rule.diff_outputs, self.rule.outputs.index(output)
+        return port(self, sum(flags[:index])) if flags[index] else None
 
     def apply(self, grads: list, needs: list) -> list:
         """Gradients of the inputs, one per edge, given those of the outputs."""
         if self.saved is None:
-            raise freed(self)
+            raise errors.freed(self)
         rule = self.rule
         values = self.unpack() if self.saved else ()
         backward = rule.backward_real
@@ -170,32 +82,15 @@ class Node(Edge):
             if m is not None and m[1] in _COMPLEX:
                 backward = rule.backward_complex
         for g in grads:
-            if g is not None and g._data.dtype in _COMPLEX:
+            if g is not None and g._payload.dtype in _COMPLEX:
                 backward = rule.backward_complex
-        if not self.grouped:
-            return backward(values, grads, needs)
-        return self._apply_grouped(backward, values, grads, needs)
+        return self.pulled(backward, values, grads, needs)
 
-    grouped = False
     generated = False  # is `apply` written for one operator, and does it know what is saved?
 
-    def _apply_grouped(self, backward, values, grads, needs) -> list:
-        """The same where some inputs are lists of tensors."""
-        group_needs, position = [], 0
-        for width in self.widths:
-            if width is None:
-                group_needs.append(needs[position])
-                position += 1
-            else:
-                group_needs.append(any(needs[position : position + width]))
-                position += width
-        flat = []
-        for width, result in zip(self.widths, backward(values, grads, group_needs)):
-            if width is None:
-                flat.append(result)
-            else:
-                flat += [None] * width if result is None else list(result)
-        return flat
+    def pulled(self, backward, values, grads: list, needs: list) -> list:
+        """What the formulas give, one gradient per edge."""
+        return backward(values, grads, needs)
 
     def undefined(self, grads: list, needs: list) -> list:
         """The same where no gradient has arrived: none is sent on."""
@@ -207,19 +102,31 @@ class Node(Edge):
             self.saved = None
 
 
-def _local_name(name: str) -> str:
-    """A saved value's name here, given PyTorch's: `self_sym_sizes` is the fact `self.shape`."""
-    for ending in ("_sym_sizes", "_sizes"):
-        if name.endswith(ending):
-            return fact_name(name[: -len(ending)], "shape")
-    return name
+def tables_of(node: Node) -> dict:
+    """The hook tables of a node, made on demand."""
+    if node.hooks is None:
+        node.hooks = {}
+    return node.hooks
 
 
 class GroupedNode(Node):
     """A node some of whose inputs are lists of tensors."""
 
-    __slots__ = ("widths",)
     grouped = True
+    __slots__ = ("widths",)  # numbers of tensors, None where an input is no list
+
+    def pulled(self, backward, values, grads: list, needs: list) -> list:
+        position, wanted, flat = 0, [], []
+        for width in self.widths:
+            step = 1 if width is None else width
+            wanted.append(any(needs[position : position + step]))
+            position += step
+        for width, result in zip(self.widths, backward(values, grads, wanted)):
+            if width is None:
+                flat.append(result)
+            else:
+                flat += [None] * width if result is None else list(result)
+        return flat
 
 
 class Port(Edge):
@@ -303,36 +210,29 @@ class Refusal(Node):
         return "NotImplemented"
 
     def apply(self, grads, needs):
-        raise errors.DerivativeNotWritten(
-            errors.text(
-                f"the derivative for '{self.overload.name}' is not implemented "
-                f"(called at {errors.describe_place(self.where)})",
-                cure=f"give the table entry '{self.overload.name}' a `grad`",
-            )
-        )
+        raise errors.DerivativeNotWritten(errors.text(
+            f"the derivative for '{self.overload.name}' is not implemented "
+            f"(called at {errors.describe_place(self.where)})",
+            cure=f"give the table entry '{self.overload.name}' a `grad`"))
 
 
-users: set = set()  # names of files that are known not to be of this package
-_own: set = set()  # of those that are
+def retain(t: Tensor) -> None:
+    """Keep the gradient that arrives at the tensor's edge in its `.grad`."""
+    edge = t._edge
+    node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
+    keepers = tables_of(node).setdefault("retain", {}).setdefault(number, [])
+    if not any(ref() is t for ref in keepers):
+        keepers.append(weakref.ref(t))
+    meta_of(t).retains = True
 
 
-def place(depth: int = 2) -> tuple:
-    """The user's place: code object and instruction offset of the innermost outer frame.
+def retain_again(t: Tensor) -> None:
+    """Go along when a tensor that retains its gradient got another history by a write.
 
-    Looking at a frame makes an object of it, so those known to be ours are skipped by `depth`.
+    The old place need not be told: a gradient is kept only where the tensor's edge leads.
     """
-    frame = sys._getframe(depth)
-    while frame is not None:
-        code = frame.f_code
-        name = code.co_filename
-        if name not in _own:
-            if name in users or not name.startswith(errors._INTERNAL):
-                users.add(name)
-                return code, frame.f_lasti
-            if name[0] != "<":  # generated functions come and go
-                _own.add(name)
-        frame = frame.f_back
-    return None
+    if t._edge is not None and not isinstance(t._edge, Accumulate):
+        retain(t)
 
 
 def level_own(data) -> int:
@@ -342,7 +242,7 @@ def level_own(data) -> int:
 
 def on_tape(t: Tensor, level: int) -> bool:
     """Does the history of a handle belong to a level's tape?"""
-    own = level_own(t._data)
+    own = level_own(t._payload)
     return own == level or own == level - 1 and state.stack[level].continues_tape
 
 
@@ -353,7 +253,7 @@ def make_node(kind, rule, edges, metas, saved, level) -> Node:
         node.rule = rule
     node.edges, node.metas, node.saved = edges, metas, saved
     node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, level
-    node.where = place()
+    node.where = errors.place()
     return node
 
 
@@ -364,9 +264,7 @@ def record(ov, flat: tuple, out, level: int) -> None:
         try:
             simple = rule.recorder
         except AttributeError:
-            from ..eager.steps import recorder
-
-            simple = rule.recorder = recorder(ov, rule)
+            simple = rule.recorder = doors.recorder(ov, rule)
         if simple is not None:
             return simple(flat, out)
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
@@ -378,11 +276,8 @@ def record(ov, flat: tuple, out, level: int) -> None:
         return None
     several = len(rule.diff_outputs) == 1 and isinstance(out, (list, tuple))  # a returned list
     flags = [rule.diff_outputs[0]] * len(outs) if several else rule.diff_outputs
-    chosen = [
-        i
-        for i, (o, f) in enumerate(zip(outs, flags))
-        if f and isinstance(o, Tensor) and o.dtype.category >= 2
-    ]
+    chosen = [i for i, (o, f) in enumerate(zip(outs, flags))
+              if f and isinstance(o, Tensor) and o.dtype.category >= 2]
     if not chosen:
         return None
     refuse_unlisted(ov, rule, flat, level)
@@ -394,19 +289,13 @@ def record(ov, flat: tuple, out, level: int) -> None:
             if isinstance(t, Tensor) and t._edge is not None and on_tape(t, level):
                 edge = t._edge
             edges.append(edge)
-            metas.append(None if edge is None else (t._data.shape, t._data.dtype))
+            metas.append(None if edge is None else (t._payload.shape, t._payload.dtype))
         widths.append(len(items) if is_list else None)
         flags_in.append(any(e is not None for e in edges[len(edges) - len(items) :]))
     if not any(flags_in):
         return None
     grouped = any(rule.lists)
-    names = rule.outputs
-    saved = tuple(
-        [
-            _save(spec, guard, flags_in, ov, flat, outs, names)
-            for spec, guard in zip(rule.saves, rule.guards)
-        ]
-    )
+    saved = rule.save(flags_in, flat, outs)
     count = len(outs) if several else sum(rule.diff_outputs)
     kind = node_class(rule, grouped, count)
     node = make_node(kind, rule, tuple(edges), tuple(metas), saved, level)
@@ -452,48 +341,11 @@ def first_runs(rule, general):
         nonlocal runs
         runs += 1
         if runs == OFTEN:
-            from ..eager.pullbacks import apply_of
-
             kind = next(c for c in type(self).__mro__ if vars(c).get("apply") is apply)
-            kind.apply = apply_of(rule, self.outputs > 1) or general
+            kind.apply = doors.pullback(rule, self.outputs > 1) or general
         return general(self, grads, needs)
 
     return apply
-
-
-def _save(spec, guard, flags, ov, flat, outs, names):
-    _, kind, name, attribute = spec
-    if kind == "fact":
-        source, tensor = name
-        value = (
-            flat[ov.schema.names.index(tensor)] if source == "arg" else outs[names.index(tensor)]
-        )
-        return fact_value(value, attribute)
-    if guard and not any(flags[i] for i in guard):
-        return None
-    if kind == "value":
-        return flat[ov.schema.names.index(name)]
-    if kind == "arg":
-        value = flat[ov.schema.names.index(name)]
-        if type(value) is list or type(value) is tuple:
-            return [keep(v) for v in value]
-        return keep(value)
-    out = outs if len(names) == 1 and len(outs) > 1 else outs[names.index(name)]
-    if isinstance(out, list):
-        return out
-    snapshot = make(out._data, out._edge)  # no history yet when recording; forward mode has it
-    if is_buffer(out._data):
-        snapshot._cell = cell_of(out)
-    return snapshot
-
-
-def keep(value):
-    """An input as it is now: boxed handles may be rebound later, so they are copied."""
-    if isinstance(value, Tensor) and not is_buffer(value._data):
-        copy = make(value._data, value._edge)
-        copy._cell = value._data.cell
-        return copy
-    return value
 
 
 def refuse_unlisted(ov, rule, flat, level) -> None:
@@ -505,14 +357,10 @@ def refuse_unlisted(ov, rule, flat, level) -> None:
             continue
         for t in flat[i] if isinstance(flat[i], list) else (flat[i],):
             if isinstance(t, Tensor) and t._edge is not None and on_tape(t, level):
-                raise errors.NotDifferentiable(
-                    errors.text(
-                        f"{op.base_name} is not differentiable with respect to argument '{name}', "
-                        "which "
-                        f"requires grad ({errors.user_line(2)})",
-                        cure=f"pass {name}.detach()",
-                    )
-                )
+                raise errors.NotDifferentiable(errors.text(
+                    f"{op.base_name} is not differentiable with respect to argument '{name}', "
+                    f"which requires grad ({errors.user_line(2)})",
+                    cure=f"pass {name}.detach()"))
 
 
 def _refuse_later(ov, flat, outs, level) -> None:
@@ -524,82 +372,23 @@ def _refuse_later(ov, flat, outs, level) -> None:
         return
     if ov.is_view:  # a view without formula (detach, bit casts) is not differentiable
         return
-    edges = [
-        t._edge
-        for v in flat
-        for t in (v if isinstance(v, list) else (v,))
-        if isinstance(t, Tensor) and t._edge is not None and on_tape(t, level)
-    ]
+    edges = [t._edge for v in flat for t in (v if isinstance(v, list) else (v,))
+             if isinstance(t, Tensor) and t._edge is not None and on_tape(t, level)]
     for o in floating:  # one node each: their gradients could not be added
         node = make_node(Refusal, None, tuple(edges), (None,) * len(edges), (), level)
         node.overload = ov
         o._edge = node
 
 
-def freed(node: Node) -> errors.GraphFreed:
-    return errors.GraphFreed(
-        errors.text(
-            "Trying to backward through the graph a second time (or directly access saved tensors "
-            "after they have already been freed): "
-            f"the saved values of {node.name()} ({errors.describe_place(node.where)}) are gone",
-            cure="Specify retain_graph=True in the first backward() or grad()",
-        )
-    )
-
-
-def operation_of(node: Node) -> str:
-    """The operation that a node differentiates: `Mul`, or the class of a custom function."""
-    return node.name().rpartition("::")[2].partition("Backward")[0]
-
-
-def output_of(t: Tensor) -> str:
-    """Which result of what a tensor is, for messages: `0 of Unbind`."""
-    edge = t._edge
-    node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
-    return f"{number} of {operation_of(node)}"
-
-
 def as_saved(node: Node, value: Tensor) -> Tensor:
     """A saved argument with the history that it had: `detach_()` may have ended it since."""
-    meta = value._meta
+    meta = value._record
     if meta is None or meta.detached is None:
         return value
     maker, number, when = meta.detached
     maker = maker() if when > node.stamp else None
     if maker is None:
         return value
-    again = make(value._data, maker if number is None else port(maker, number))
+    again = make(value._payload, maker if number is None else port(maker, number))
     again._cell = value._cell
     return again
-
-
-def modified(node: Node, name: str, value: Tensor) -> errors.SavedValueModified:
-    cell = value._cell
-    if cell is INFERENCE:
-        return errors.SavedValueModified(
-            errors.text(
-                "Inference tensors cannot be saved for backward: the gradient of "
-                f"{node.name()} ({errors.describe_place(node.where)}) needs `{name}`, which was "
-                "made in inference mode",
-                f"{name}: {value.dtype.name}{list(value._data.shape)}",
-                "clone() it outside of inference_mode() first, or use no_grad() instead",
-            )
-        )
-    late = sum(s > node.stamp for s in cell.stamps)
-    expected = cell.version - late
-    operation = operation_of(node).lower()
-    made = "" if value._edge is None or isinstance(value._edge, Accumulate) else (
-        f"which is output {output_of(value)}, ")
-    return errors.SavedValueModified(
-        errors.text(
-            "one of the variables needed for gradient computation has been modified by an "
-            "inplace operation: "
-            f"the gradient of `{operation}` ({errors.describe_place(node.where)}) needs `{name}`, "
-            "which was "
-            f"overwritten at {errors.describe_place(cell.where)} after it was saved",
-            f"{name}: {value.dtype.name}{list(value._data.shape)}, {made}is at version "
-            f"{cell.version}; expected version {expected} instead",
-            "use the out-of-place operator (x = x + y instead of x.add_(y)), or clone before "
-            "writing",
-        )
-    )

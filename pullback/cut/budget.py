@@ -31,8 +31,8 @@ from ..graph.traits import cost_of, nbytes, viewed
 from .flops import flops
 from .min_cut import CutProblem, UnboundedCut, solve
 from .recompute import UNIT, operand_bytes, recompute_problem
-from .simulate import Meter, Phases, is_tight, own_bytes
-from .split import JointGraph, ancestors, policy
+from .simulate import Meter, Phases, own_bytes
+from .split import JointGraph, ancestors, is_tight, policy
 
 FLOPS_PER_BYTE = 10  # arithmetic in the time that moving a byte takes
 PRICES = 16  # at most so many rates are tried

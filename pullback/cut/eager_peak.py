@@ -81,9 +81,9 @@ class Diary:
         """An operator of the function, or of a formula, is through."""
         self.events.append((ov, map_tensors(_seen, flat)))
         for t in out if isinstance(out, (list, tuple)) else (out,):
-            memory = getattr(getattr(t, "_data", None), "memory", None)
+            memory = getattr(getattr(t, "_payload", None), "memory", None)
             if memory is not None and memory.number is None:
-                self._begins(memory, t._data.node)
+                self._begins(memory, t._payload.node)
 
     def _begins(self, memory: Memory, node: Node) -> None:
         memory.number = self.count
@@ -124,9 +124,9 @@ class Array:
 
 
 def _seen(t: Tensor) -> Array:
-    data = t._data
+    data = t._payload
     while isinstance(data, Traced):
-        data = data.inner._data
+        data = data.inner._payload
     return Array(data.shape, data.dtype, data.strides)
 
 

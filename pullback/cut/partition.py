@@ -35,6 +35,7 @@ from .split import (
     give_away,
     is_number,
     raise_getitems,
+    tighten,
 )
 
 __all__ = [
@@ -271,8 +272,8 @@ def _within(
     report.cost, report.way, report.phases = chosen.cost, chosen.title, phases(chosen)
     report.eager, report.tight = eager, chosen.tight
     if chosen.tight:
-        simulate.tighten(partition.forward)
-        simulate.tighten(partition.backward)
+        tighten(partition.forward)
+        tighten(partition.backward)
     return partition
 
 

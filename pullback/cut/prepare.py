@@ -22,13 +22,13 @@ from ..array import dtype as dt
 from ..array.random import default_generator
 from ..array.size import is_symbolic
 from ..core.handle import Tensor, make
-from ..core.state import uncast
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node
 from ..graph.passes.cse import eliminate_common_subexpressions, repeats
-from ..graph.traits import base_name, cost_of
+from ..graph.traits import cost_of, trait
 from ..table.packets import ops
+from ..threads.blocks import uncast
 from .settings import config
 from .split import is_number, policy
 
@@ -119,13 +119,8 @@ def _rule(node: Node) -> Callable | None:
         return None
     if _drawn_again(node):
         return _from_state
-    if cost_of(node.target) == "random" and isinstance(node.meta.get("val"), Tensor):
-        if base_name(node.target) == "bernoulli" and node.meta["val"].dtype.itemsize > 1:
-            return _mask
-    elif base_name(node.target) == "max_pool2d_with_indices" and not policy(node):
-        sizes = *node.args[0].meta["val"].shape, *node.meta["val"][1].shape
-        return _offsets if len(node.args) > 1 and all(type(n) is int for n in sizes) else None
-    return None
+    narrow = trait(node.target, "narrow")
+    return None if narrow is None else globals()[narrow]
 
 
 def _after(graph: Graph, node: Node, function: Callable, *inputs: Node) -> Node:
@@ -159,8 +154,12 @@ def _replace(graph: Graph, node: Node, small: Callable, wide: Callable) -> None:
         user.replace_input_with(node, again)
 
 
-def _mask(graph: Graph, node: Node) -> None:
-    kind = node.meta["val"].dtype
+def mask(graph: Graph, node: Node) -> None:
+    """Drawn zeros and ones, as booleans."""
+    value = node.meta.get("val")
+    if not isinstance(value, Tensor) or value.dtype.itemsize == 1:
+        return
+    kind = value.dtype
     _replace(graph, node, lambda t: t.to(dt.bool_), lambda t: t.to(kind))
 
 
@@ -170,8 +169,11 @@ def _misses(count: int, stride: int, padding: int, dilation: int, size: int) -> 
     return any(low < 0 and low % dilation >= size for low in lows)
 
 
-def _offsets(graph: Graph, node: Node) -> None:
+def offsets(graph: Graph, node: Node) -> None:
     """Places in the plane of each window's maximum, as places in the window."""
+    if policy(node) or len(node.args) == 1 or not all(type(n) is int for n in (
+            *node.args[0].meta["val"].shape, *node.meta["val"][1].shape)):
+        return
     picked = next((n for n in node.users if n.args[1:] == (1,)), None)
     if picked is None:
         return

@@ -22,7 +22,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..graph.node import Node
-from ..graph.traits import base_name, cost_of, nbytes, trait
+from ..graph.traits import cost_of, nbytes, trait
 from .settings import config
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def is_custom(node: Node) -> bool:
 
 def fusible(node: Node, user: Node) -> bool:
     """Could one loop compute both?"""
-    return _loops(node) and (_loops(user) or base_name(user.target) == "cat")
+    return _loops(node) and _loops(user)
 
 
 def _loops(node: Node) -> bool:

@@ -75,6 +75,9 @@ _ACTING = {
     # may a FakeTensorMode have tensors of the device "meta"?  is their address 0, or an error?
     "fake_tensor_allow_meta": (True, _SWITCH),
     "fake_tensor_allow_unsafe_data_ptr_access": (True, _SWITCH),
+    # are inputs refused that share memory and have no base in common, as by PyTorch?
+    "strict_input_aliases": (False, _SWITCH),
+    "strict_autograd_cache": (False, _SWITCH),  # is a program that it cannot keep an error?
     "selective_decompose": (False, _SWITCH),  # take apart only what graph.traceback.annotate names
     "unlift_effect_tokens": (False, _SWITCH),  # do graphs make the tokens of effects themselves?
     # of min cuts: the share of activations that is saved, how values are chosen for it (shares.py),
@@ -120,7 +123,7 @@ _KEPT = {
     "fake_tensor_prefer_device_type": None,
     "force_autograd_cache": False, "generate_fake_kernels_from_real_mismatches": False,
     "graphsafe_rng_functionalization": True, "remat_using_tags_for_fwd_loss_bwd_graph": True,
-    "static_weight_shapes": True, "strict_autograd_cache": False,
+    "static_weight_shapes": True,
     "torch_compile_graph_format": "svg", "unsafe_allow_optimization_of_collectives": False,
     "unsafe_treat_script_objects_as_zero_size": False, "view_replay_for_aliased_outputs": True,
 }
@@ -130,6 +133,7 @@ config = Settings(
     **{name: default for name, (default, _) in _ACTING.items()}, **_KEPT)
 
 _names: list[str] = []
+_donated: list[int] | None = None
 _model = "model"
 _count = 0  # graphs compiled so far
 AOT_COUNTER = itertools.count()  # numbers of functions, in the order in which they are compiled
@@ -141,15 +145,21 @@ def next_program() -> int:
 
 
 @contextlib.contextmanager
-def compiling(program: int, part: str) -> Iterator[None]:
-    """A graph of a program is being compiled."""
-    global _names, _count
-    before, _names = _names, [f"{program}_{part}"]
+def compiling(program: int, part: str, donated: list[int] | None = None) -> Iterator[None]:
+    """A graph of a program is being compiled; a backward may overwrite some of its inputs."""
+    global _names, _count, _donated
+    before, _names, _donated = (_names, _donated), [f"{program}_{part}"], donated
     try:
         yield
     finally:
-        _names = before
+        _names, _donated = before
         _count += 1
+
+
+def donated_inputs() -> list[int] | None:
+    """Which of its saved inputs the backward that is being compiled may overwrite; None: no
+    backward is."""
+    return _donated
 
 
 def set_model_name(name: str) -> None:
@@ -170,12 +180,13 @@ def get_aot_graph_name() -> str:
 
 get_graph_being_compiled = get_aot_graph_name
 
-# settings of PyTorch's code generator, kept: one of them acts
+# settings of PyTorch's code generator, kept: two of them act
 code_generator = Settings(
     "_inductor.config", "Settings of PyTorch's code generator, kept.",
     max_autotune=False, max_autotune_gemm=False, coordinate_descent_tuning=False,
     epilogue_fusion=True, fx_graph_cache=True, force_disable_caches=False, freezing=False,
     post_grad_fusion_options={},  # one of them acts: capture/offload.py
+    custom_partitioner_fn=None,  # acts: what cuts the joint graphs of `compile`
     cpp_wrapper=False, debug=False, shape_padding=True, fallback_random=False,
     triton=Settings("_inductor.config.triton", "Kept.", cudagraphs=False, unique_kernel_names=True),
     cpp=Settings("_inductor.config.cpp", "Kept.", threads=-1, simdlen=None),

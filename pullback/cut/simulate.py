@@ -79,16 +79,6 @@ def _around(node: Node) -> int:
     return sum(nbytes(n.meta.get("val")) for n in (node, *node.all_input_nodes))
 
 
-def is_tight(module: GraphModule) -> bool:
-    """Is a graph to go without memory that only makes it faster?"""
-    return bool(module.graph.output_node().meta.get("tight"))
-
-
-def tighten(module: GraphModule) -> None:
-    """Let a graph go without memory that only makes it faster."""
-    module.graph.output_node().meta["tight"] = True
-
-
 class Meter:
     """How much memory graphs take that run operator by operator."""
 

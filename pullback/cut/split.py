@@ -268,6 +268,13 @@ def give_away(forward: GraphModule, backward: GraphModule, count: int) -> list[i
     return found
 
 
+def donated_places(backward: GraphModule) -> list[int]:
+    """The numbers, among the saved tensors, of those that a backward graph may overwrite."""
+    saved = [n for n in backward.graph.nodes
+             if n.op == "placeholder" and is_tensor_node(n) and "tangents" not in n.name]
+    return [i for i, n in enumerate(saved) if n.meta.get("donated")]
+
+
 def raise_getitems(graph: Graph) -> int:
     """Move each `getitem` to its producer, so that the tuple can be freed; returns how many."""
     last: dict[Node, Node] = {}
@@ -281,3 +288,13 @@ def raise_getitems(graph: Graph) -> int:
                 moved += 1
             last[producer] = node
     return moved
+
+
+def is_tight(module: GraphModule) -> bool:
+    """Is a graph to go without memory that only makes it faster?"""
+    return bool(module.graph.output_node().meta.get("tight"))
+
+
+def tighten(module: GraphModule) -> None:
+    """Let a graph go without memory that only makes it faster."""
+    module.graph.output_node().meta["tight"] = True

@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core import surface
-from ..core.op import OpOverload, families, no_match, overload_of, registry
+from ..core.op import families, registry
+from ..core.overload import OpOverload, overload_of
 from ..graph.tables import overloads, positional
+from ..table.arguments import no_match
+from ..table.derived_overloads import InplaceOverload
 from .core import core_of, is_core
 
 __all__ = [
@@ -77,7 +80,7 @@ class Writing:
         self.overload, self.pure = overload, pure
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(self.overload, surface.InplaceOverload):
+        if isinstance(self.overload, InplaceOverload):
             return args[0].copy_(next(iter(self.pure.values()))(*args, **kwargs))
         for ov, function in self.pure.items():
             known = {k: v for k, v in kwargs.items() if k in ov.schema.names}

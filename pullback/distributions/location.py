@@ -74,8 +74,8 @@ class Normal(ExponentialFamily):
         return -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log()
 
 
-class Laplace(Distribution):
-    """Two exponentials back to back."""
+class _LocScale(Distribution):
+    """A distribution of real numbers that is moved and stretched."""
 
     arg_constraints = _LOC_SCALE
     support = constraints.real
@@ -83,6 +83,10 @@ class Laplace(Distribution):
 
     def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, loc=loc, scale=scale)
+
+
+class Laplace(_LocScale):
+    """Two exponentials back to back."""
 
     mean = mode = property(lambda self: self.loc)
     stddev = property(lambda self: math.sqrt(2) * self.scale)
@@ -110,15 +114,8 @@ class Laplace(Distribution):
         return 1 + (2 * self.scale).log()
 
 
-class Cauchy(Distribution):
+class Cauchy(_LocScale):
     """The ratio of two normal numbers; it has no mean."""
-
-    arg_constraints = _LOC_SCALE
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
-        self._begin(validate_args, loc=loc, scale=scale)
 
     mode = property(lambda self: self.loc)
     mean = property(lambda self: ops.full_like(self.loc, math.nan))
@@ -239,7 +236,6 @@ class VonMises(Distribution):
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
-    has_rsample = False
 
     def __init__(self, loc: Value, concentration: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, loc=loc, concentration=concentration)

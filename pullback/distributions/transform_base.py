@@ -12,7 +12,7 @@ import functools
 import math
 import operator
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .. import errors
 from ..array import dtype as dt
@@ -90,24 +90,20 @@ class Transform:
         return not self == other
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._cache_size == 0:
-            return self._call(x)
-        x_old, y_old = self._cached_x_y
-        if x is x_old:
-            return y_old
-        y = self._call(x)
-        self._cached_x_y = x, y
-        return y
+        return self._mapped(self._call, x, 0)
 
     def _inv_call(self, y: Tensor) -> Tensor:
+        return self._mapped(self._inverse, y, 1)
+
+    def _mapped(self, way: Callable, given: Tensor, side: int) -> Tensor:
+        """`way(given)`, or what the cache has for it; x is its side 0, y its side 1."""
         if self._cache_size == 0:
-            return self._inverse(y)
-        x_old, y_old = self._cached_x_y
-        if y is y_old:
-            return x_old
-        x = self._inverse(y)
-        self._cached_x_y = x, y
-        return x
+            return way(given)
+        if given is self._cached_x_y[side]:
+            return self._cached_x_y[1 - side]
+        found = way(given)
+        self._cached_x_y = (found, given) if side else (given, found)
+        return found
 
     def _call(self, x: Tensor) -> Tensor:
         raise errors.named(errors.NoFormula, type(self).__name__, "no forward map is defined")

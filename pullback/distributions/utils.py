@@ -13,13 +13,13 @@ from .. import errors
 from ..array import dtype as dt
 from ..autograd.grad_mode import enable_grad
 from ..core.handle import Tensor
-from ..core.state import in_passing
 from ..creation import broadcast_tensors, tensor
 from ..interp.box import Wrapped
 from ..interp.trace import Traced
 from ..memory.reading import concrete
 from ..overrides import is_tensor_like
 from ..table.packets import ops
+from ..threads.state import in_passing
 
 __all__ = [
     "broadcast_all",
@@ -67,8 +67,8 @@ def surely(test: Tensor, what: str) -> bool:
 
 
 def _all_of(test: Tensor, what: str) -> bool:
-    while isinstance(test._data, Wrapped) and not isinstance(test._data, Traced):
-        test = test._data.inner
+    while isinstance(test._payload, Wrapped) and not isinstance(test._payload, Traced):
+        test = test._payload.inner
     return bool(concrete(test, what).all())
 
 

@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from ..core.handle import Tensor
-from ..core.op import OpOverload
+from ..core.overload import OpOverload
 from . import steps
 from .steps import Call, array_function
 from .unroll import indented, set_constant, space, unrolled
@@ -95,7 +95,7 @@ class _Function:
                           *indented([*self.kernel(number), *self.result(number)])]
             lines += [
                 "try:",
-                *indented([f"a1 = {y}._data",
+                *indented([f"a1 = {y}._payload",
                            *call.leave("a1.__class__ is not $plain or a1.dtype is not d"),
                            *self.kernel(call)]),
                 "except (AttributeError, ValueError):",
@@ -136,7 +136,7 @@ class _Function:
         return [
             *lines,
             "try:",
-            f"    a0 = {schema.names[0]}._data",
+            f"    a0 = {schema.names[0]}._payload",
             "except AttributeError:",
             f"    {call.back}",
             *call.leave("a0.__class__ is not $plain"),

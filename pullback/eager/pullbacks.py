@@ -5,19 +5,23 @@ active, it may as well call their kernels: `grad.bmm(other)` becomes `bmm(np, gr
 statements of the pullback are the same, methods become functions, and every name in them means an
 array function: a function of NumPy, a kernel of the table, or a helper that is marked `on_arrays`.
 Formulas with other names keep their handles, and so do all others where somebody looks.
+Read `steps.py` first.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 
 import numpy as np
 
 from ..array.dims import infer_size
 from ..core import tape
-from ..core.derivative import DEFAULT
-from ..core.expression import BUILTINS, helper
-from ..core.op import families, overload_of
+from ..core.op import families
+from ..core.overload import overload_of
+from ..table.derivative import DEFAULT
+from ..table.expression import BUILTINS, helper
+from .fast import ELLIPSIS_OUT
 from .steps import array_function
 from .unroll import indented, unrolled
 
@@ -75,6 +79,10 @@ def _kernel(ov):
     return run
 
 
+_ARITHMETIC = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
+               ast.USub: "negative"}
+
+
 class _OnArrays(ast.NodeTransformer):
     """Statements of a pullback, on arrays: `x.f(y)` is `f(x, y)`, variables have other names."""
 
@@ -94,6 +102,32 @@ class _OnArrays(ast.NodeTransformer):
         else:
             function = self.visit(function)
         return ast.Call(function, [self.visit(a) for a in args], [])
+
+    def visit_BinOp(self, node: ast.BinOp):
+        return self.arithmetic(node, _ARITHMETIC.get(type(node.op)), (node.left, node.right))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp):
+        return self.arithmetic(node, _ARITHMETIC.get(type(node.op)), (node.operand,))
+
+    def arithmetic(self, node: ast.expr, function: str | None, operands: tuple):
+        """Arithmetic on arrays has arrays for results, not numbers, also without dimensions."""
+        array = any(self.is_array(operand) for operand in operands)
+        node = self.generic_visit(node)
+        if function is None or not array or not ELLIPSIS_OUT:
+            return node
+        function = f"np_{function}"  # not the operator of that name
+        self.functions[function] = getattr(np, function[3:])
+        operands = (node.left, node.right) if len(operands) == 2 else (node.operand,)
+        out = ast.keyword("out", ast.Constant(...))
+        return ast.Call(ast.Name(f"${function}", ast.Load()), list(operands), [out])
+
+    def is_array(self, node: ast.expr) -> bool:
+        """Is this an array for sure, and no number of the formula's?"""
+        if isinstance(node, ast.BinOp):
+            return self.is_array(node.left) or self.is_array(node.right)
+        if isinstance(node, ast.UnaryOp):
+            return self.is_array(node.operand)
+        return isinstance(node, ast.Name) and self.names.get(node.id) == "a"
 
     def visit_Attribute(self, node: ast.Attribute):
         raise _NotRaw(node.attr)  # a fact that was not saved
@@ -121,12 +155,19 @@ def _on_arrays(rule, several: bool) -> tuple[list[str], dict]:
     made = [ast.fix_missing_locations(translator.visit(s)) for s in statements]
     lines = [line for s in made for line in ast.unparse(s).splitlines()]
     if several:
-        lines.insert(0, "given = [None if g is None else g._data for g in grads]")
+        lines.insert(0, "given = [None if g is None else g._payload for g in grads]")
+    else:
+        lines = [line.replace(" and a is not None", "") for line in lines]  # it is not
     return lines, translator.functions
 
 
-_RESULT = ("None if {0} is None else g if {0} is a else "
-           "make({0} if {0}.__class__ is ndarray else arrays_only(np, {0}))")
+def _result(name: str, lines: list[str]) -> str:
+    """A result as a handle; arithmetic makes arrays, other functions perhaps numbers."""
+    made = [line.partition(" = ")[2] for line in lines if line.strip().startswith(f"{name} = ")]
+    if all(re.fullmatch(r"None|\$np_\w+\([^()]*, out=\.\.\.\)", text) for text in made):
+        return f"None if {name} is None else make({name})"
+    return (f"None if {name} is None else g if {name} is a else "
+            f"make({name} if {name}.__class__ is ndarray else arrays_only(np, {name}))")
 
 
 def apply_of(rule, several: bool):
@@ -140,7 +181,8 @@ def apply_of(rule, several: bool):
     own |= {"_general": tape.Node.apply, "_pull": rule.backward_real}
     general = "    return $_general(self, grads, needs)"
     metas = [f"m{i}" for i in range(len(rule.inputs))]
-    results = "".join(_RESULT.format(f"g{i}") + ", " for i in range(len(metas)))
+    results = "".join(f"{_result(f'g{i}', arrays)}, " for i in range(len(metas)))
+    of_arrays = any(kind in ("arg", "out") for _, kind, _, _ in rule.saves)
     saved = "".join(f"s{i}, " for i in range(len(rule.saves)))
     lines = [
         "saved = self.saved",
@@ -149,13 +191,13 @@ def apply_of(rule, several: bool):
         "g = grads[0]",
         "if g is None:",
         general,
-        "a = g._data",
+        "a = g._payload",
         "d = a.dtype",
         "if d is not F32 and d is not F64:",
         general,
-        f"({', '.join(metas)},) = self.metas",
-        f"if {' or '.join(f'{m} is not None and {m}[1] is not d' for m in metas)}:",
-        general,
+        *([f"({', '.join(metas)},) = self.metas",  # dtypes meet as those of tensors do
+           f"if {' or '.join(f'{m} is not None and {m}[1] is not d' for m in metas)}:",
+           general] if of_arrays or several else ()),
         "plain = GRADOFF and not ACTIVE and a.__class__ is ndarray and not state.record[0]",
         *([f"({saved}) = saved"] if saved else ()),
     ]
@@ -190,7 +232,7 @@ def _unmodified(i: int, local: str, there: str) -> list[str]:
         f"    c = s{i}._cell",
         "    if c is not None and c.stamps and c.stamps[-1] > self.stamp:",
         f"        raise modified(self, {local!r}, s{i})",
-        f"    a{i} = s{i}._data",
+        f"    a{i} = s{i}._payload",
         f"    if a{i}.__class__ is not ndarray:",
         "        plain = False",
         "else:",

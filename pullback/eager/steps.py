@@ -17,7 +17,7 @@ import re
 import numpy as np
 
 from ..core import tape
-from ..core.expression import fact_value
+from ..table.expression import fact_value
 from .unroll import indented, unrolled
 
 _PROMOTING = ("default", "float", "real", "bool")
@@ -105,7 +105,7 @@ def refresh(call: Call, i: int) -> list[str]:
     return [
         f"if {x}._link is not None and {x}._link.seen != {x}._cell.version:",
         f"    refresh({x})",
-        f"a{i} = {x}._data",
+        f"a{i} = {x}._payload",
         *call.leave(f"a{i}.__class__ is not ndarray"),
     ]
 
@@ -122,7 +122,7 @@ def refresh_list(call: Call, i: int, given: str) -> list[str]:
             "try:",
             "    if v._link is not None:",
             "        refresh(v)",
-            "    a = v._data",
+            "    a = v._payload",
             "except AttributeError:",
             f"    {call.back}",
             *call.leave("a.__class__ is not ndarray"),
@@ -273,7 +273,8 @@ def array_function(ov, tensors: list[str]) -> str | None:
 def wrap(call: Call) -> list[str]:
     """Make handles of the results."""
     if call.single:
-        return ["t = new(Tensor)", "t._data = r", "t._link = t._cell = t._meta = t._edge = None"]
+        return ["t = new(Tensor)", "t._payload = r",
+                "t._link = t._cell = t._record = t._edge = None"]
     if not call.several:
         return ["t = wrap_all($ov, r)"]
     outs = call.outputs
@@ -327,7 +328,7 @@ def history(call: Call) -> list[str]:
     call.own["Node"] = tape.node_class(rule, any(rule.lists), sum(rule.diff_outputs))
     lines, edges, metas, widths, flags = _inputs(call)
     differentiable = [o for o, flag in zip(outs, rule.diff_outputs) if flag]
-    floating = [f"{f'{o} is not None and ' if len(outs) > 1 else ''}{o}._data.dtype in FLOATING"
+    floating = [f"{f'{o} is not None and ' if len(outs) > 1 else ''}{o}._payload.dtype in FLOATING"
                 for o in differentiable]
     silent = {*ov.op.nondiff, "output"}
     unlisted = {*ov.schema.tensor_positions} - {*rule.inputs}
@@ -360,7 +361,7 @@ def _inputs(call: Call) -> tuple[list, list, list, list, list]:
             lines += [f"e{i} = [v._edge if isinstance(v, Tensor) else None for v in {x}]",
                       f"f{i} = e{i}.count(None) != len(e{i})"]
             edges.append(f"*e{i}")
-            metas.append("*[None if e is None else (v._data.shape, v._data.dtype) "
+            metas.append("*[None if e is None else (v._payload.shape, v._payload.dtype) "
                          f"for v, e in zip({x}, e{i})]")
             flags.append(f"f{i}")
             continue
@@ -371,7 +372,7 @@ def _inputs(call: Call) -> tuple[list, list, list, list, list]:
             continue
         if i not in call.tensors:
             lines.append(f"e{i} = {x}._edge if isinstance({x}, Tensor) else None")
-        data = f"a{i}" if i in call.tensors else f"{x}._data"
+        data = f"a{i}" if i in call.tensors else f"{x}._payload"
         edges.append(f"e{i}")
         metas.append(f"({data}.shape, d)" if call.floating else
                      f"None if e{i} is None else ({data}.shape, {data}.dtype)")
@@ -389,7 +390,7 @@ def _node(call: Call, edges: list, metas: list, widths: list, flags: list) -> li
     saved = {name for _, kind, name, _ in rule.saves if kind == "out"}
     for o, name in zip(call.outputs, rule.outputs):
         if name in saved:
-            body += [f"k{o} = make({o}._data)", f"k{o}._cell = cell_of({o})"]
+            body += [f"k{o} = make({o}._payload)", f"k{o}._cell = cell_of({o})"]
     items = [_saved(call, spec, guard, flags) for spec, guard in zip(rule.saves, rule.guards)]
     body += [f"n.saved = ({''.join(f'{item}, ' for item in items)})", "n.seq = sequence()",
              "n.stamp = CLOCK", "n.hooks = None", "n.level = 0"]
@@ -427,7 +428,7 @@ def _fact(call: Call, source: str, tensor: str, attribute: str) -> str:
     if source == "out":
         t = call.outputs[ov.rule.outputs.index(tensor)]
         if len(call.outputs) == 1 and attribute in _FACTS:
-            return _FACTS[attribute].format(f"{t}._data")
+            return _FACTS[attribute].format(f"{t}._payload")
         return f"fact_value({t}, {attribute!r})"
     i = ov.schema.names.index(tensor)
     spec, x = ov.schema.args[i], call.x[i]
@@ -437,7 +438,7 @@ def _fact(call: Call, source: str, tensor: str, attribute: str) -> str:
         if attribute == "stride()":
             return f"strides({x})"
         if attribute in _FACTS:
-            return _FACTS[attribute].format(f"a{i}" if i in call.tensors else f"{x}._data")
+            return _FACTS[attribute].format(f"a{i}" if i in call.tensors else f"{x}._payload")
     return f"fact_value({x}, {attribute!r})"
 
 
@@ -450,7 +451,7 @@ def link(call: Call) -> list[str]:
     if not ov.is_view:
         return []
     general = f"link_views($ov, {call.flat}, t, 0)"
-    if not call.single or ov.name == "as_strided" or ov.op.diff_outputs == (False,):
+    if not call.single or ov.op.absolute or ov.op.diff_outputs == (False,):
         return [general]
     x = call.x[0]
     step = f"($ov, ({''.join(f'{v}, ' for v in call.x[1:])}), None)"

@@ -1,7 +1,8 @@
 """The unroller: writes statements out as a Python function with its constants.
 
 What a generated function does comes from `steps.py` and `pullbacks.py`.  All of them have the same
-globals, `space`: counters of `core/state.py`, what they call, and the constants of each.
+globals, `space`: counters of `threads/state.py`, what they call, and the constants of each.  Read
+next: `plan.py`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import sys
 
 import numpy as np
 
+from .. import errors
 from ..array import dtype as dt
 from ..array import evaluate
-from ..core import handle, stack, surface, tape
-from ..core.expression import fact_value
-from ..core.state import fast as space
-from ..core.state import sequence, state
+from ..array.failures import failure
+from ..core import handle, surface, tape
+from ..memory import links, versions, views
+from ..table.expression import fact_value
+from ..threads.state import fast as space
+from ..threads.state import sequence, state
 
 _CONSTANT = re.compile(r"\$(\w+)")
 
@@ -52,7 +56,7 @@ def set_constant(constants: dict, name: str, value) -> None:
 
 def strides(t: handle.Tensor) -> tuple[int, ...]:
     """The steps between elements of a tensor."""
-    data = t._data
+    data = t._payload
     if type(data) is not np.ndarray:
         return t.stride()
     size, steps = data.itemsize, data.strides
@@ -63,9 +67,13 @@ def strides(t: handle.Tensor) -> tuple[int, ...]:
 
 _COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
 _CALLED = {  # what generated functions call
-    tape: ["Blind", "as_saved", "freed", "keep", "modified", "place", "port", "record", "users"],
-    surface: ["bump", "filled", "link_views", "mark_inference", "refresh"],
-    handle: ["INFERENCE", "Link", "Tensor", "cell_of", "make", "one_more"],
+    tape: ["Blind", "as_saved", "port", "record"],
+    surface: ["filled"],
+    versions: ["bump", "mark_inference"],
+    views: ["link_views", "refresh"],
+    handle: ["INFERENCE", "Tensor", "cell_of", "keep", "make"],
+    links: ["Link", "one_more"],
+    errors: ["freed", "modified", "place", "users"],
     evaluate: ["in_rows", "wrap", "wrap_all"],
     np: ["asarray", "copyto", "ndarray"],
 }
@@ -76,7 +84,7 @@ space.update(
     HALF=evaluate._HALF, COMPLEX=_COMPLEX, ODD={*evaluate._HALF, *_COMPLEX},
     FLOATING={d.np for d in dt.ALL if d.category >= 2},
     arrays_only=evaluate._arrays_only, dtype_of=dt.of, fact_value=fact_value,
-    failure=stack.failure, finish=evaluate._finish, getframe=sys._getframe, math=math,
+    failure=failure, finish=evaluate._finish, getframe=sys._getframe, math=math,
     new=object.__new__, np=np, refuse=tape.refuse_unlisted, sequence=sequence, state=state,
     strides=strides,
 )  # fmt: skip

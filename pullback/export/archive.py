@@ -108,7 +108,7 @@ def _examples(ep: ExportedProgram) -> dict[str, Tensor]:
     names = [s.arg.name for s in ep.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
     leaves = tree_flatten(ep.example_inputs)[0]
     found = {n: v.detach() for n, v in zip(names, leaves) if isinstance(v, Tensor)}
-    if any(type(v._data) is not np.ndarray for v in found.values()):
+    if any(type(v._payload) is not np.ndarray for v in found.values()):
         return {}  # without values
     return {n: v.clone(memory_format=None).contiguous() for n, v in found.items()}
 
@@ -186,7 +186,7 @@ def _exemplify(program: ExportedProgram, found: dict[str, Tensor]) -> None:
         value, facts = found.pop(spec.arg.name, None), vals[spec.arg.name]
         if value is None or value.dtype is not facts.dtype or value.ndim != facts.ndim:
             raise _refused(f"the example of {spec.arg.name!r} does not fit the program")
-        leaves.append(make(value._data))
+        leaves.append(make(value._payload))
     if found:
         raise _refused(f"the examples have {sorted(found)[0]!r}, which the program does not take")
     program.example_inputs = tree_unflatten(leaves, program.call_spec.in_spec)
@@ -209,7 +209,7 @@ def _held(parsed: Parsed, found: dict[str, Tensor]) -> tuple[dict, dict]:
                 raise _refused(f"{spec.target!r} cannot have gradients: it is {type_text(value)}")
             value = Parameter(value, requires_grad=not marked)
         else:
-            value = make(value._data)
+            value = make(value._payload)
         lasting = spec.kind is InputKind.PARAMETER or spec.persistent
         names = [name for name, target in parsed.targets.items() if target == spec.target]
         (state if lasting else constants).update(dict.fromkeys(names, value))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from .. import errors
 from ..control import HigherOrder
 from ..core.handle import Tensor, make
-from ..core.op import OpOverload
-from ..core.state import state
-from ..core.surface import InplaceOverload, OutOverload
+from ..core.overload import OpOverload
 from ..graph.concrete import concrete
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node, map_arg
 from ..interp.box import map_tensors
 from ..nn.parameter import Parameter
+from ..table.derived_overloads import InplaceOverload, OutOverload
+from ..threads.state import state
 from .graph_signature import InputKind
 from .program import ExportedProgram
 from .reader import alike
@@ -114,7 +114,7 @@ def _check(node: Node) -> None:
         raise _wrong(node, f"{ov} refuses its arguments: {error}") from error
     if isinstance(found, tuple):
         found = list(found)
-    found = map_tensors(lambda t: make(t._data), found)
+    found = map_tensors(lambda t: make(t._payload), found)
     if not alike(found, stated):
         raise _wrong(node, f"it is said to be {type_text(stated)}, and is {type_text(found)}")
 

@@ -233,7 +233,7 @@ class Varying(Sizes):
 
     def of(self, i: int, t: Tensor) -> Tensor:
         """The fake of an argument."""
-        data = t._data
+        data = t._payload
         if data.symbolic:
             return t
         shape = [self._size(wish, n, i, d)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core.handle import Tensor
-from ..core.surface import current
 from ..graph import traceback
+from ..memory.views import current
 from ..nn.module import Module
 from ..overrides import TorchFunctionMode
 from ..pytree import tree_flatten
@@ -91,7 +91,7 @@ def noted(mod: Module, kept: dict[str, list]) -> Iterator[None]:
 def as_nodes(tree: Any) -> tuple[list, Any]:
     """The leaves of a tree with nodes in the place of tensors, and its structure."""
     leaves, spec = tree_flatten(tree)
-    boxes = [current(v)._data if isinstance(v, Tensor) else v for v in leaves]
+    boxes = [current(v)._payload if isinstance(v, Tensor) else v for v in leaves]
     return [getattr(b, "node", None) if isinstance(v, Tensor) else v
             for b, v in zip(boxes, leaves)], spec
 

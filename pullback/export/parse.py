@@ -17,7 +17,7 @@ from ..autograd.grad_mode import _set_grad_enabled
 from ..control import HigherOrder
 from ..control import operators as higher_order
 from ..core.handle import Tensor
-from ..core.op import OpOverload, overload
+from ..core.overload import OpOverload, overload
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node

@@ -432,8 +432,8 @@ def _places(program: ExportedProgram) -> list[int]:
 def _refuse_shared(inputs: list, written: list[int]) -> None:
     """Refuse arguments that would see what is written to others: the program was made without."""
     places = [i for i, v in enumerate(inputs)
-              if isinstance(v, Tensor) and type(v._data) is np.ndarray]
-    arrays = [inputs[i]._data for i in places]
+              if isinstance(v, Tensor) and type(v._payload) is np.ndarray]
+    arrays = [inputs[i]._payload for i in places]
     found = sharing.groups(arrays, [places.index(i) for i in written if i in places])
     if found:
         raise errors.SignatureError(errors.text(

@@ -7,6 +7,7 @@ says what lines mean.
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections import OrderedDict
 from collections.abc import Callable
@@ -252,19 +253,15 @@ class Reader:
         return found
 
     def _sum(self) -> Any:
-        total = self._product()
-        while self.peek() in (("mark", "+"), ("mark", "-")):
-            plus = self.take("mark") == "+"
-            part = self._product()
-            total = _short(total + part if plus else total - part)
-        return total
+        return self._joined(self._product, {"+": operator.add, "-": operator.sub})
 
     def _product(self) -> Any:
-        total = self._factor()
-        while self.peek() in (("mark", "*"), ("mark", "//")):
-            times = self.take("mark") == "*"
-            part = self._factor()
-            total = _short(total * part if times else _divided(total, part))
+        return self._joined(self._factor, {"*": operator.mul, "//": _divided})
+
+    def _joined(self, part: Callable[[], Any], marks: dict[str, Callable]) -> Any:
+        total = part()
+        while (found := self.peek())[0] == "mark" and found[1] in marks:
+            total = _short(marks[self.take("mark")](total, part()))
         return total
 
     def _factor(self) -> Any:

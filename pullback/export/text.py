@@ -47,7 +47,7 @@ from ..array.dtype import DType
 from ..array.layout import _Named
 from ..control import HigherOrder
 from ..core.handle import Tensor
-from ..core.op import OpOverload
+from ..core.overload import OpOverload
 from ..graph.graph_module import GraphModule
 from ..graph.node import Node
 from ..graph.readable import _ABBREVIATIONS

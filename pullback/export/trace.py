@@ -21,18 +21,18 @@ from ..array.size import Symbolic
 from ..autograd.grad_mode import _set_grad_enabled
 from ..capture.export import Exported, finish, trace
 from ..core.handle import Tensor, make
-from ..core.hooks import hooks_as_now
-from ..core.state import intact
-from ..core.surface import assign
 from ..graph import traceback
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.interpreter import Interpreter
 from ..graph.node import Node, map_arg
+from ..memory.assign import assign
 from ..nn.module import Module
 from ..nn.stateless import functional_call
 from ..nn.traced import TracedModule
 from ..pytree import tree_flatten, tree_flatten_with_path
+from ..tensor.hooks import hooks_as_now
+from ..threads.blocks import restored_on_error
 from .dynamic_shapes import Varying, forked, requested_dims
 from .graph_signature import (
     Argument,
@@ -121,11 +121,12 @@ class _Call:
         again = isinstance(self.mod, ExportedModule)  # whose nodes say where they come from
         parts = _parts(self.mod)
         back = functools.partial(_put_back, parts)
-        with (intact(hooks_as_now(self.mod), back), _unchanged(parts), noted(self.mod, self.kept),
+        with (restored_on_error(hooks_as_now(self.mod), back), _unchanged(parts),
+              noted(self.mod, self.kept),
               traceback.preserve_node_meta(again)):
             return trace(self.run, (*self.held.values(), *self.args), self.kwargs, joint=False,
                          pre_dispatch=True, title="GraphModule", sizes=sizes, history=history,
-                         literal=False), sizes
+                         for_reading=False), sizes
 
     def program(self, found: Exported, sizes: Varying) -> ExportedProgram:
         """The program that the graph is, with the module's tensors."""
@@ -291,7 +292,7 @@ class _Builder:
             node.meta = {k: v for k, v in old.meta.items() if k != "desc"}
             self.copied[old] = node
             if tracked:
-                node.meta["val"] = make(node.meta["val"]._data).requires_grad_()
+                node.meta["val"] = make(node.meta["val"]._payload).requires_grad_()
         return node
 
     def held(self, spec: _Input, tracked: bool) -> None:
@@ -407,7 +408,7 @@ def _constants(mod: Module, found: Exported) -> dict[str, tuple[list[str], Tenso
         names = known.get(id(tensor))
         if names is None:
             names, lifted = [f"lifted_tensor_{lifted}"], lifted + 1
-        out[attribute] = (names, make(tensor._data))
+        out[attribute] = (names, make(tensor._payload))
     return out
 
 
@@ -454,7 +455,7 @@ def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
         [[None] * t.ndim for t in tensors], [""] * len(tensors), program.env)
     before = None if sizes is None else forked(program.env)
     found = trace(call, tuple(examples), {}, joint=False, pre_dispatch=True, switches=True,
-                  decompositions=table, title="GraphModule", sizes=sizes, literal=False)
+                  decompositions=table, title="GraphModule", sizes=sizes, for_reading=False)
     env = None
     if before is not None:  # what the parts rely on is not for the old program
         env = forked(program.env)

@@ -9,8 +9,8 @@ Read `ops/batchnorm.py` and `ops/groupnorm.py` next.
 from __future__ import annotations
 
 from ..array.dims import numel
-from . import on_arrays
-from .norm import trailing_dims
+from . import added, on_arrays
+from .norm import from_sums, leading_dims, over_rows, through_normal, trailing_dims, without_normal
 from .reduce import single
 
 # ---------------------------------------------------------------------------------------------
@@ -24,19 +24,8 @@ from .reduce import single
 # P is symmetric for fixed y.
 
 
-def _add(a, b):
-    if a is None or b is None:
-        return b if a is None else a
-    return a + b
-
-
 def _times(value, weight):
     return value if weight is None else value * weight
-
-
-def _project(value, normal, dims):
-    """P above: remove the mean and the component along `normal`."""
-    return value - value.mean(dims, True) - normal * (value * normal).mean(dims, True)
 
 
 def normal_grads(g, x, mean, rstd, weight, dims, sums, moving, mask):
@@ -46,7 +35,7 @@ def normal_grads(g, x, mean, rstd, weight, dims, sums, moving, mask):
     if mask[0]:
         late = dims == sums  # one weight for all that is added up: infinite, it would cancel itself
         u, scale = (g, _times(rstd, weight)) if late else (_times(g, weight), rstd)
-        dx = scale * (_project(u, normal, dims) if moving else u)
+        dx = scale * (without_normal(u, normal, dims) if moving else u)
     if mask[1]:
         dw = (g * normal).sum(sums, True)
     if mask[2]:
@@ -65,25 +54,16 @@ def normal_double_grads(grads, g, x, mean, rstd, weight, dims, sums, moving):
     for_g = for_normal = for_rstd = for_weight = None
     if a is not None:
         u = _times(g, weight)
-        for_u = rstd * (_project(a, normal, dims) if moving else a)
+        for_u = rstd * (without_normal(a, normal, dims) if moving else a)
         for_g = _times(for_u, weight)
         if weight is not None:
             for_weight = (for_u * g).sum(sums, True)
-        for_rstd = (a * (_project(u, normal, dims) if moving else u)).sum(dims, True)
+        for_rstd = (a * (without_normal(u, normal, dims) if moving else u)).sum(dims, True)
         if moving:
             along = a * (u * normal).mean(dims, True) + u * (a * normal).mean(dims, True)
             for_normal = -rstd * along
-    if b is not None:
-        for_g = _add(for_g, b * normal)
-        for_normal = _add(for_normal, b * g)
-    if c is not None:
-        for_g = _add(for_g, c.expand(g.shape))
-    for_x = for_mean = None
-    if for_normal is not None:
-        for_x = for_normal * rstd
-        for_mean = -for_x.sum(dims, True)
-        for_rstd = _add(for_rstd, (for_normal * centred).sum(dims, True))
-    return for_g, for_x, for_mean, for_rstd, for_weight
+    for_g, for_normal = from_sums(b, c, g, normal, for_g, for_normal)
+    return for_g, *through_normal(for_normal, centred, rstd, for_rstd, dims), for_weight
 
 
 def normal_grads_push(g, g_t, x, x_t, mean, mean_t, rstd, rstd_t, weight, weight_t, dims, sums,
@@ -103,7 +83,8 @@ def normal_grads_push(g, g_t, x, x_t, mean, mean_t, rstd, rstd_t, weight, weight
         if moving:
             turned = (normal_t * (u * normal).mean(dims, True)
                       + normal * (u * normal_t).mean(dims, True))
-            core, core_t = _project(u, normal, dims), _project(u_t, normal, dims) - turned
+            core = without_normal(u, normal, dims)
+            core_t = without_normal(u_t, normal, dims) - turned
         dx = rstd * core_t
         if rstd_t is not None:
             dx = dx + rstd_t * core
@@ -135,7 +116,7 @@ def statistics_grads(grad_mean, grad_rstd, x, mean, rstd, count):
     if grad_mean is not None:
         dx = (grad_mean / count).expand(x.shape)
     if grad_rstd is not None:
-        dx = _add(dx, grad_rstd * rstd ** 3 * (mean - x) / count)
+        dx = added(dx, grad_rstd * rstd ** 3 * (mean - x) / count)
     return dx
 
 
@@ -180,7 +161,7 @@ def batch_norm_grads(grads, input, weight, running_mean, running_var, save_mean,
         through = statistics_grads(
             per_channel(grad_mean, ndim), per_channel(grad_invstd, ndim), input,
             per_channel(save_mean, ndim), per_channel(save_invstd, ndim), count)
-        dx = _add(dx, through)
+        dx = added(dx, through)
     return tuple(value if want else None for value, want in zip((dx, dw, db), wanted, strict=True))
 
 
@@ -272,7 +253,7 @@ def group_norm_grads(grads, input, weight, mean, rstd, N, C, HxW, group, mask, n
             group_statistic(grad_mean, N, group), group_statistic(grad_rstd, N, group),
             grouped(input, N, C, HxW, group), group_statistic(mean, N, group),
             group_statistic(rstd, N, group), C // group * HxW)
-        dx = _add(dx, through.reshape(input.shape))
+        dx = added(dx, through.reshape(input.shape))
     return tuple(value if want else None for value, want in zip((dx, dw, db), wanted, strict=True))
 
 
@@ -326,11 +307,6 @@ def group_norm_backward_push(grad_out, grad_out_t, input, input_t, mean, mean_t,
 # Root mean square: y = x r w, r = (M(x x) + eps)^(-1/2)
 
 
-def _over_rows(value, shape, normalized_shape):
-    lead = list(range(len(shape) - len(normalized_shape)))
-    return value.sum(lead) if lead else value
-
-
 def rms_norm_parts(grad_out, input, normalized_shape, rstd, weight, mask):
     """Gradients of input and weight: r (u - y M(u y)) with u = g w, y = x r; S(g y)."""
     dims = trailing_dims(input.shape, normalized_shape)
@@ -340,7 +316,7 @@ def rms_norm_parts(grad_out, input, normalized_shape, rstd, weight, mask):
         u = _times(grad_out, weight)
         dx = rstd * (u - normal * (u * normal).mean(dims, True))
     if mask[1] and weight is not None:
-        dw = _over_rows(grad_out * normal, input.shape, normalized_shape)
+        dw = over_rows(grad_out * normal, leading_dims(input.shape, normalized_shape))
     return dx, dw
 
 
@@ -352,7 +328,7 @@ def rms_norm_grads(grads, input, normalized_shape, rstd, weight, mask, native):
     if grad is not None:
         dx, dw = native(grad, input, normalized_shape, rstd, weight, wanted)
     if wanted[0] and grad_rstd is not None:
-        dx = _add(dx, grad_rstd * rstd ** 3 * input / -numel(normalized_shape))
+        dx = added(dx, grad_rstd * rstd ** 3 * input / -numel(normalized_shape))
     return dx if wanted[0] else None, dw if wanted[1] else None
 
 
@@ -375,16 +351,16 @@ def rms_norm_double_grads(grads, grad_out, input, normalized_shape, rstd, weight
         for_u = rstd * (a - normal * (a * normal).mean(dims, True))
         g_out = _times(for_u, weight)
         if weight is not None:
-            g_weight = _over_rows(for_u * grad_out, input.shape, normalized_shape)
+            g_weight = over_rows(for_u * grad_out, leading_dims(input.shape, normalized_shape))
         g_rstd = (a * (u - normal * (u * normal).mean(dims, True))).sum(dims, True)
         g_normal = -rstd * (a * (u * normal).mean(dims, True) + u * (a * normal).mean(dims, True))
     if b is not None:
-        g_out = _add(g_out, b * normal)
-        g_normal = _add(g_normal, b * grad_out)
+        g_out = added(g_out, b * normal)
+        g_normal = added(g_normal, b * grad_out)
     g_input = None
     if g_normal is not None:
         g_input = g_normal * rstd
-        g_rstd = _add(g_rstd, (g_normal * input).sum(dims, True))
+        g_rstd = added(g_rstd, (g_normal * input).sum(dims, True))
     return g_out, g_input, g_rstd, g_weight
 
 
@@ -403,7 +379,8 @@ def rms_norm_backward_push(grad_out, grad_out_t, input, input_t, rstd, rstd_t, w
         dx = (rstd_t * (u - normal * along)
               + rstd * (u_t - normal_t * along - normal * along_t))
     if mask[1] and weight is not None:
-        dw = _over_rows(grad_out_t * normal + grad_out * normal_t, input.shape, normalized_shape)
+        dw = over_rows(grad_out_t * normal + grad_out * normal_t,
+                       leading_dims(input.shape, normalized_shape))
     return dx, dw
 
 
@@ -434,9 +411,9 @@ def weight_norm_grads(grads, v, g, norms, dim):
         along = (grad_w * v).sum(dims, True) if dims else grad_w * v
         for_g = (along / size).reshape(g.shape)
         for_v = grad_w * (gain / size)
-        for_size = _add(for_size, -along * gain / (size * size))
+        for_size = added(for_size, -along * gain / (size * size))
     if for_size is not None:
-        for_v = _add(for_v, for_size * v / size)
+        for_v = added(for_v, for_size * v / size)
     return for_v, for_g
 
 

@@ -12,12 +12,7 @@ Read `ops/conv.py` for the entries, `ops/conv_kernels.py` for the kernels.
 from __future__ import annotations
 
 from ..table.packets import ops
-
-
-def _plus(a, b):
-    if a is None or b is None:
-        return b if a is None else a
-    return a + b
+from . import added
 
 
 def _per_channel(values, shape):
@@ -43,9 +38,9 @@ def convolution_double_grads(grads, grad_output, input, weight, geometry, mask):
         if a is not None:
             dg = ops.convolution(a, weight, None, *geometry)
         if b is not None:
-            dg = _plus(dg, ops.convolution(input, b, None, *geometry))
+            dg = added(dg, ops.convolution(input, b, None, *geometry))
         if c is not None:
-            dg = _plus(dg, _per_channel(c, grad_output.shape))
+            dg = added(dg, _per_channel(c, grad_output.shape))
     wanted = [mask[1] and b is not None, mask[2] and a is not None, False]
     if any(wanted):
         x, w = input if a is None else a, weight if b is None else b
@@ -61,7 +56,7 @@ def convolution_backward_push(grad_output, grad_output_t, input, input_t, weight
     second = (None, None, None)
     if any(both):
         second = ops.convolution_backward(grad_output, input_t, weight_t, None, *geometry, both)
-    return tuple(_plus(s, t) for s, t in zip(first, second, strict=True))
+    return tuple(added(s, t) for s, t in zip(first, second, strict=True))
 
 
 # ---------------------------------------------------------------------------------------------

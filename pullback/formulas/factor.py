@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from .. import errors
 from ..array.dtype import finfo
-from ..core.state import in_passing
 from ..table.packets import ops
+from ..threads.state import in_passing
 from .linalg import diagonal_of, identity_like, solve_tri
 
 # ---------------------------------------------------------------------------------------------
@@ -241,11 +241,11 @@ def _settled_columns(numerator, weights, grad_values):
 def _depends_on_something(t) -> bool:
     """Does a tensor vary, at any level of nested transforms?"""
     while True:
-        if t._edge is not None or hasattr(t._data, "tangent"):
+        if t._edge is not None or hasattr(t._payload, "tangent"):
             return True
-        if not hasattr(t._data, "inner"):
+        if not hasattr(t._payload, "inner"):
             return False
-        t = t._data.inner
+        t = t._payload.inner
 
 
 def _wary(grad, values):

@@ -13,13 +13,13 @@ import math
 
 from ..array.dtype import finfo
 from ..core.handle import Box
-from ..core.state import recording
 from ..table.packets import ops
+from ..threads.state import recording
 
 
 def unwatched(*tensors) -> bool:
     """Does nothing differentiate, batch or trace what is computed from these tensors?"""
-    return not recording() and not any(isinstance(t._data, Box) for t in tensors)
+    return not recording() and not any(isinstance(t._payload, Box) for t in tensors)
 
 
 def identity_like(matrix):

@@ -7,7 +7,7 @@ operators, so that the formulas have derivatives of any order.  Read `ops/norm.p
 from __future__ import annotations
 
 from ..array.dims import numel
-from . import on_arrays
+from . import added, on_arrays
 
 
 def softmax_output_grad(grad, grad_output, output, dim):
@@ -73,13 +73,7 @@ def leading_dims(shape, normalized_shape) -> list[int]:
     return list(range(len(shape) - len(normalized_shape)))
 
 
-def _add(a, b):
-    if a is None or b is None:
-        return b if a is None else a
-    return a + b
-
-
-def _over_rows(value, lead):
+def over_rows(value, lead):
     """Sum over the leading dims; a sum over no dims must not become a sum over all."""
     return value.sum(lead) if lead else value
 
@@ -95,9 +89,9 @@ def layer_norm_grads(grads, input, normalized_shape, mean, rstd, weight, bias, m
     if wanted[0] and (grad_mean is not None or grad_rstd is not None):
         count = numel(normalized_shape)
         if grad_mean is not None:
-            dx = _add(dx, (grad_mean / count).expand(input.shape))
+            dx = added(dx, (grad_mean / count).expand(input.shape))
         if grad_rstd is not None:
-            dx = _add(dx, grad_rstd * rstd ** 3 * (mean - input) / count)
+            dx = added(dx, grad_rstd * rstd ** 3 * (mean - input) / count)
     return (dx if wanted[0] else None, dw if wanted[1] else None, db if wanted[2] else None)
 
 
@@ -132,17 +126,37 @@ def layer_norm_backward_parts(grad_out, input, normalized_shape, mean, rstd, wei
     dx = dw = db = None
     if mask[0]:
         scaled = grad_out if weight is None else grad_out * weight
-        dx = rstd * _project(scaled, normal, dims)
+        dx = rstd * without_normal(scaled, normal, dims)
     if mask[1] and weight is not None:
-        dw = _over_rows(grad_out * normal, lead)
+        dw = over_rows(grad_out * normal, lead)
     if mask[2]:
-        db = _over_rows(grad_out, lead)
+        db = over_rows(grad_out, lead)
     return dx, dw, db
 
 
-def _project(value, normal, dims):
+def without_normal(value, normal, dims):
     """Remove the mean and the component along `normal`: the symmetric core of the backward."""
     return value - value.mean(dims, True) - normal * (value * normal).mean(dims, True)
+
+
+def from_sums(for_dw, for_db, g, normal, for_g, for_normal):
+    """Adds to the gradients of g and of the normalised values what comes by way of the sums that
+    are the gradients of weight and bias."""
+    if for_dw is not None:
+        for_g = added(for_g, for_dw * normal)
+        for_normal = added(for_normal, for_dw * g)
+    if for_db is not None:
+        for_g = added(for_g, for_db.expand(g.shape))
+    return for_g, for_normal
+
+
+def through_normal(g_normal, centred, rstd, g_rstd, dims):
+    """Gradients of input, mean and rstd, where (input - mean) * rstd has `g_normal`."""
+    if g_normal is None:
+        return None, None, g_rstd
+    g_input = g_normal * rstd
+    return (g_input, -g_input.sum(dims, True),
+            added(g_rstd, (g_normal * centred).sum(dims, True)))
 
 
 def layer_norm_double_grads(grads, grad_out, input, normalized_shape, mean, rstd, weight):
@@ -155,27 +169,19 @@ def layer_norm_double_grads(grads, grad_out, input, normalized_shape, mean, rstd
     a, b, c = grads
     dims = trailing_dims(input.shape, normalized_shape)
     lead = leading_dims(input.shape, normalized_shape)
-    normal = (input - mean) * rstd
+    centred = input - mean
+    normal = centred * rstd
     g_out = g_normal = g_rstd = g_weight = None
     if a is not None:
         u = grad_out if weight is None else grad_out * weight
-        g_u = rstd * _project(a, normal, dims)
+        g_u = rstd * without_normal(a, normal, dims)
         g_out = g_u if weight is None else g_u * weight
         if weight is not None:
-            g_weight = _over_rows(g_u * grad_out, lead)
-        g_rstd = (a * _project(u, normal, dims)).sum(dims, True)
+            g_weight = over_rows(g_u * grad_out, lead)
+        g_rstd = (a * without_normal(u, normal, dims)).sum(dims, True)
         g_normal = -rstd * (a * (u * normal).mean(dims, True) + u * (a * normal).mean(dims, True))
-    if b is not None:
-        g_out = _add(g_out, b * normal)
-        g_normal = _add(g_normal, b * grad_out)
-    if c is not None:
-        g_out = _add(g_out, c.expand(grad_out.shape))
-    g_input = g_mean = None
-    if g_normal is not None:
-        g_input = g_normal * rstd
-        g_mean = -g_input.sum(dims, True)
-        g_rstd = _add(g_rstd, (g_normal * (input - mean)).sum(dims, True))
-    return g_out, g_input, g_mean, g_rstd, g_weight
+    g_out, g_normal = from_sums(b, c, grad_out, normal, g_out, g_normal)
+    return g_out, *through_normal(g_normal, centred, rstd, g_rstd, dims), g_weight
 
 
 def layer_norm_backward_push(grad_out, grad_out_t, input, input_t, mean, mean_t, rstd, rstd_t,
@@ -194,9 +200,10 @@ def layer_norm_backward_push(grad_out, grad_out_t, input, input_t, mean, mean_t,
             if weight_t is not None:
                 u_t = u_t + grad_out * weight_t
         moved = normal_t * (u * normal).mean(dims, True) + normal * (u * normal_t).mean(dims, True)
-        dx = rstd_t * _project(u, normal, dims) + rstd * (_project(u_t, normal, dims) - moved)
+        dx = (rstd_t * without_normal(u, normal, dims)
+              + rstd * (without_normal(u_t, normal, dims) - moved))
     if mask[1] and weight is not None:
-        dw = _over_rows(grad_out_t * normal + grad_out * normal_t, lead)
+        dw = over_rows(grad_out_t * normal + grad_out * normal_t, lead)
     if mask[2]:
-        db = _over_rows(grad_out_t, lead)
+        db = over_rows(grad_out_t, lead)
     return dx, dw, db

@@ -73,3 +73,22 @@ def learnable_push(x_p, x_t, scale_p, scale_t, zero_p, zero_t, axis, quant_min, 
     moved = (slopes[1] * along_axis(scale_t, x_p, axis)
              + slopes[2] * along_axis(zero_t, x_p, axis)) * grad_factor
     return slopes[0] * x_t + moved.to(x_t.dtype)
+
+
+def dequantized(integers, scale, zero_point, axis):
+    """The numbers that integers stand for; parameters are for all of them, or along an axis."""
+    if scale.numel() == 1 or axis is None:
+        scale, zero_point = scale.reshape(()), zero_point.reshape(())
+    else:
+        scale = along_axis(scale, integers, axis)
+        zero_point = along_axis(zero_point, integers, axis)
+    if zero_point.dtype.is_floating_point:
+        return (integers.to(dt.float32) - zero_point) * scale.to(dt.float32)
+    wide = dt.int64 if integers.dtype.itemsize > 1 else dt.int32
+    return (integers.to(wide) - zero_point.to(wide)).to(dt.float32) * scale.to(dt.float32)
+
+
+def integer_linear_push(x_t, weight, scale, zero_point, bias_t):
+    """The tangent of a linear layer whose weight is integers, and whose input is rounded."""
+    out = x_t.matmul(dequantized(weight, scale, zero_point, 0).t())
+    return out if bias_t is None else out + bias_t

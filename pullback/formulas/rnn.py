@@ -8,13 +8,7 @@ Read `ops/rnn_cells.py` next.
 from __future__ import annotations
 
 from ..table.packets import ops
-from . import on_arrays
-
-
-def _add(a, b):
-    if a is None or b is None:
-        return b if a is None else a
-    return a + b
+from . import added, on_arrays
 
 
 def _parts(value, count):
@@ -38,12 +32,12 @@ def lstm_cell_pull(grads, cx, cy, workspace):
     for_show, for_cell = None, grad_cy
     if grad_hy is not None:
         for_show = grad_hy * level
-        for_cell = _add(for_cell, grad_hy * show * (1 - level * level))
+        for_cell = added(for_cell, grad_hy * show * (1 - level * level))
     for_write = for_keep = for_new = None
     if for_cell is not None:
         for_write, for_keep, for_new = for_cell * new, for_cell * cx, for_cell * write
     own = _parts(grad_workspace, 4)
-    parts = [_add(a, b) for a, b in
+    parts = [added(a, b) for a, b in
              zip((for_write, for_keep, for_new, for_show), own, strict=True)]
     slopes = [slope_of_sigmoid(write), slope_of_sigmoid(keep), 1 - new * new,
               slope_of_sigmoid(show)]
@@ -69,7 +63,7 @@ def lstm_cell_push(input_gates_t, hidden_gates_t, cx, cx_t, input_bias_t, hidden
     """Tangents of the hidden state, of the cell and of the gates after their activations."""
     moved = input_gates_t + hidden_gates_t
     for bias_t in (input_bias_t, hidden_bias_t):
-        moved = _add(moved, bias_t)
+        moved = added(moved, bias_t)
     write, keep, new, show = ops.chunk(workspace, 4, 1)
     write_t, keep_t, new_t, show_t = ops.chunk(moved, 4, 1)
     write_t, keep_t = write_t * slope_of_sigmoid(write), keep_t * slope_of_sigmoid(keep)
@@ -90,13 +84,13 @@ def gru_cell_pull(grads, workspace):
     reset, keep, new, hidden, inner = ops.chunk(workspace, 5, 1)
     for_reset, for_keep, for_new, for_hidden, for_inner = _parts(grad_workspace, 5)
     if grad_hy is not None:
-        for_keep = _add(for_keep, grad_hy * (hidden - new))
-        for_new = _add(for_new, grad_hy * (1 - keep))
-        for_hidden = _add(for_hidden, grad_hy * keep)
+        for_keep = added(for_keep, grad_hy * (hidden - new))
+        for_new = added(for_new, grad_hy * (1 - keep))
+        for_hidden = added(for_hidden, grad_hy * keep)
     before = for_new * (1 - new * new)
-    for_reset = _add(for_reset, before * inner) * slope_of_sigmoid(reset)
+    for_reset = added(for_reset, before * inner) * slope_of_sigmoid(reset)
     for_keep = for_keep * slope_of_sigmoid(keep)
-    for_inner = _add(for_inner, before * reset)
+    for_inner = added(for_inner, before * reset)
     return (ops.cat([for_reset, for_keep, before], 1), ops.cat([for_reset, for_keep, for_inner], 1),
             for_hidden)
 
@@ -115,8 +109,8 @@ def gru_cell_grads(grads, workspace, recording, native):
 def gru_cell_push(input_gates_t, hidden_gates_t, hx_t, input_bias_t, hidden_bias_t, workspace):
     """Tangents of the hidden state and of the workspace."""
     reset, keep, new, hidden, inner = ops.chunk(workspace, 5, 1)
-    reset_i, keep_i, new_i = ops.chunk(_add(input_gates_t, input_bias_t), 3, 1)
-    reset_h, keep_h, inner_t = ops.chunk(_add(hidden_gates_t, hidden_bias_t), 3, 1)
+    reset_i, keep_i, new_i = ops.chunk(added(input_gates_t, input_bias_t), 3, 1)
+    reset_h, keep_h, inner_t = ops.chunk(added(hidden_gates_t, hidden_bias_t), 3, 1)
     reset_t = (reset_i + reset_h) * slope_of_sigmoid(reset)
     keep_t = (keep_i + keep_h) * slope_of_sigmoid(keep)
     new_t = (new_i + reset_t * inner + reset * inner_t) * (1 - new * new)

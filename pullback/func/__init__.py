@@ -1,7 +1,9 @@
 """Function transforms: grad, vjp, jvp, vmap, jacobians, hessian, functionalize."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
+from ..facade import Shelf
 from .functionalize import functionalize
 from .grad import grad, grad_and_value, jvp, linearize, value_and_grad, vjp
 from .jacobian import hessian, jacfwd, jacrev
@@ -48,3 +50,6 @@ def __getattr__(name: str) -> Any:
 
         return getattr(stateless, name)
     raise AttributeError(f"pullback.func has no attribute '{name}'")
+
+
+sys.modules[__name__].__class__ = Shelf

@@ -8,8 +8,9 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor
-from ..core.surface import assign, current
 from ..interp.functionalize import Functionalize
+from ..memory.assign import assign
+from ..memory.views import current
 from ..pytree import tree_map
 from ..table.packets import ops
 
@@ -38,7 +39,7 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
                 if source is value:
                     return t
             t = level.wrap(value)
-            given.append((value, t, t._data))
+            given.append((value, t, t._payload))
             return t
 
         with Functionalize(remove != "mutations") as level:
@@ -47,7 +48,7 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
             out = tree_map(
                 lambda v: level.unwrap(current(v)) if isinstance(v, Tensor) else v, out)
             changed = [(source, level.unwrap(current(t)))
-                       for source, t, box in given if current(t)._data is not box]
+                       for source, t, box in given if current(t)._payload is not box]
         for source, new in changed:
             if new._link is not None and new._link.base is _root(source):  # it only turned
                 ops.as_strided_(source, new.shape, new.stride(), new.storage_offset())

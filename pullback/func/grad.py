@@ -15,11 +15,22 @@ from ..autograd import transpose  # noqa: F401  (gives forward mode its last res
 from ..autograd.grad_mode import _Switch
 from ..autograd.gradients import grad as engine_grad
 from ..core.handle import Tensor
-from ..core.surface import assign, current, hand_back
 from ..core.tape import Origin
 from ..interp.box import snapshot
 from ..interp.jvp import Jvp
 from ..interp.lift import Lift
+from ..memory.assign import assign, hand_back
+from ..memory.views import current
+from ..parts.trees import (
+    closed,
+    lowered,
+    on_parts,
+    opened,
+    put_together,
+    taken_apart,
+    takes_tensors,
+    through,
+)
 from ..pytree import tree_flatten, tree_map, tree_unflatten
 from ..table.packets import ops
 
@@ -64,16 +75,13 @@ class Lifting:
         if not isinstance(value, Tensor):
             return value
         if value.dtype.category < 2:
-            raise errors.TransformError(
-                errors.text(
-                    f"{self.level.title}: inputs must be floating or complex, got {value.dtype} "
-                    f"({errors.user_line(3)})",
-                    cure="convert with .float(), or leave it out of argnums",
-                )
-            )
+            raise errors.TransformError(errors.text(
+                f"{self.level.title}: inputs must be floating or complex, got {value.dtype} "
+                f"({errors.user_line(3)})",
+                cure="convert with .float(), or leave it out of argnums"))
         t = self.level.wrap(value)
         t._edge = Origin(t)
-        self.pairs.append((value, t, t._data))
+        self.pairs.append((value, t, t._payload))
         return t
 
     def leaves(self) -> list:
@@ -81,8 +89,8 @@ class Lifting:
 
     def write_back(self) -> None:
         for source, t, box in self.pairs:
-            if t._data is not box:
-                hand_back(source, t._data.inner)
+            if t._payload is not box:
+                hand_back(source, t._payload.inner)
 
 
 def grad_and_value(func, argnums: Any = 0, has_aux: bool = False) -> Any:
@@ -91,6 +99,8 @@ def grad_and_value(func, argnums: Any = 0, has_aux: bool = False) -> Any:
     @functools.wraps(func)
     def wrapped(*args, **kwargs):
         chosen = _positions(argnums, len(args))
+        if takes_tensors(func):
+            return through(lambda f: grad_and_value(f, argnums, has_aux), func, args, kwargs, True)
         with Lift("func.grad") as level:
             lifting = Lifting(level)
             lifted = list(args)
@@ -144,20 +154,14 @@ def _lowered(aux, unwrap):
 
 def _scalar(out) -> Tensor:
     if not isinstance(out, Tensor):
-        raise errors.TransformError(
-            errors.text(
-                f"func.grad: the function must return a Tensor, got {type(out).__name__} "
-                f"({errors.user_line(3)})"
-            )
-        )
+        raise errors.TransformError(errors.text(
+            f"func.grad: the function must return a Tensor, got {type(out).__name__} "
+            f"({errors.user_line(3)})"))
     if out.ndim != 0:
-        raise errors.TransformError(
-            errors.text(
-                f"func.grad: the function must return a scalar tensor, got shape {list(out.shape)} "
-                f"({errors.user_line(3)})",
-                cure="reduce the output, for instance with .sum()",
-            )
-        )
+        raise errors.TransformError(errors.text(
+            f"func.grad: the function must return a scalar tensor, got shape {list(out.shape)} "
+            f"({errors.user_line(3)})",
+            cure="reduce the output, for instance with .sum()"))
     return current(out)
 
 
@@ -178,7 +182,7 @@ def _gradients(level: Lift, outputs: list, edges: list, lifting: Lifting, seeds:
     else:
         found = [None] * len(sources)
     return [
-        ops.zeros_like(v) if g is None else level.unwrap(g)
+        ops.zeros_like(v) if g is None else lowered(g, level.unwrap)
         for g, (v, _, _) in zip(found, lifting.pairs)
     ]
 
@@ -221,6 +225,9 @@ def _only_tensors(what: str, out, outputs: list) -> None:
 
 def vjp(func, *primals, has_aux: bool = False) -> Any:
     """The output of `func(*primals)` and a function from cotangents to gradients."""
+    if takes_tensors(func):
+        found = vjp(on_parts(func, True), *opened(primals, True), has_aux=has_aux)
+        return closed(found[0]), _closed_pull(found[1]), *closed(found[2:])
     level = Lift("func.vjp")
     with level:
         lifting = Lifting(level)
@@ -230,7 +237,7 @@ def vjp(func, *primals, has_aux: bool = False) -> Any:
         aux = None
         if has_aux:
             out, aux = _pair(out, "vjp(f, *primals)")
-        outputs, spec = tree_flatten(out)
+        outputs, spec = tree_flatten(taken_apart(out))
         _only_tensors("vjp(f, *primals)", out, outputs)
         outputs = [snapshot(current(o)) for o in outputs]
         values = [level.unwrap(o) for o in outputs]
@@ -239,21 +246,15 @@ def vjp(func, *primals, has_aux: bool = False) -> Any:
 
     def pull(cotangents, retain_graph: bool = True, create_graph: bool | None = None):
         """Gradients of the primals; the graph is kept in any case."""
-        flat, given_spec = tree_flatten(cotangents)
+        flat, given_spec = tree_flatten(taken_apart(cotangents))
         if given_spec != spec:
-            raise errors.TransformError(
-                "Expected pytree structure of cotangents to be the same as that of the outputs "
-                f"({errors.user_line()})\n"
-                f"  cotangents: {given_spec}\n  outputs: {spec}"
-            )
+            raise _unlike("Expected pytree structure of cotangents to be the same as that of the "
+                          "outputs", cotangents=given_spec, outputs=spec)
         for c, o in zip(flat, values):
             if tuple(c.shape) != tuple(o.shape):
-                raise errors.TransformError(
-                    errors.text(
-                        f"vjp: a cotangent has shape {list(c.shape)}, the output {list(o.shape)} "
-                        f"({errors.user_line(2)})"
-                    )
-                )
+                raise errors.TransformError(errors.text(
+                    f"vjp: a cotangent has shape {list(c.shape)}, the output {list(o.shape)} "
+                    f"({errors.user_line(2)})"))
         recorded = contextlib.nullcontext() if create_graph is None else (
             _Switch(create_graph))
         with recorded, level:  # entered again: it may be long after the function returned
@@ -264,8 +265,23 @@ def vjp(func, *primals, has_aux: bool = False) -> Any:
         )
         return grads
 
-    result = tree_unflatten(values, spec)
+    result = put_together(tree_unflatten(values, spec))
     return (result, pull, aux) if has_aux else (result, pull)
+
+
+def _closed_pull(pull):
+    """The pullback of a function of tensors that are made of parts."""
+
+    def closed_pull(cotangents, *args: Any, **kwargs: Any):
+        return closed(pull(opened(cotangents, True), *args, **kwargs))
+
+    return closed_pull
+
+
+def _unlike(what: str, **specs: Any) -> Exception:
+    """The error for structures that differ."""
+    shown = "".join([f"\n  {name}: {spec}" for name, spec in specs.items()])
+    return errors.TransformError(f"{what} ({errors.user_line(2)}){shown}")
 
 
 def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -275,14 +291,14 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
             f"jvp(f, primals, tangents): Expected primals to be a tuple, got "
             f"{type(primals).__name__} ({errors.user_line(2)})"
         )
+    if takes_tensors(func):
+        return closed(jvp(on_parts(func, True), opened(primals, True), opened(tangents, True),
+                          strict=strict, has_aux=has_aux))
     flat, spec = tree_flatten(primals)
     directions, other = tree_flatten(tangents)
     if spec != other:
-        raise errors.TransformError(
-            "jvp(f, primals, tangents): Expected primals and tangents to have the same python "
-            f"structure ({errors.user_line()})\n"
-            f"  primals: {spec}\n  tangents: {other}"
-        )
+        raise _unlike("jvp(f, primals, tangents): Expected primals and tangents to have the same "
+                      "python structure", primals=spec, tangents=other)
     if not flat:
         raise errors.TransformError(
             "jvp(f, primals, tangents): Expected primals to contain at least one Tensor, but they "
@@ -294,20 +310,17 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
                 f"got {type(given).__name__} ({errors.user_line(2)})")
     for p, t in zip(flat, directions):
         if isinstance(p, Tensor) and tuple(p.shape) != tuple(t.shape):
-            raise errors.TransformError(
-                errors.text(
-                    f"jvp: a tangent has shape {list(t.shape)}, its primal {list(p.shape)} "
-                    f"({errors.user_line(2)})"
-                )
-            )
+            raise errors.TransformError(errors.text(
+                f"jvp: a tangent has shape {list(t.shape)}, its primal {list(p.shape)} "
+                f"({errors.user_line(2)})"))
     with Jvp() as level:
         duals = [level.wrap(p, t) for p, t in zip(flat, directions)]
-        boxes = [d._data for d in duals]
+        boxes = [d._payload for d in duals]
         out = func(*tree_unflatten(duals, spec))
         aux = None
         if has_aux:
             out, aux = _pair(out, "jvp(f, primals, tangents)")
-        outputs, out_spec = tree_flatten(out)
+        outputs, out_spec = tree_flatten(taken_apart(out))
         _only_tensors("jvp(f, primals, tangents)", out, outputs)
         values, derivatives = [], []
         for o in outputs:
@@ -322,9 +335,10 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
             derivatives.append(ops.zeros_like(values[-1]) if t is None else t)
         aux = _lowered(aux, level.primal) if has_aux else None
     for p, d, box in zip(flat, duals, boxes):
-        if d._data is not box:
-            assign(p, d._data.inner)
+        if d._payload is not box:
+            assign(p, d._payload.inner)
     result = tree_unflatten(values, out_spec), tree_unflatten(derivatives, out_spec)
+    result = put_together(result)
     return (*result, aux) if has_aux else result
 
 

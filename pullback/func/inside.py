@@ -10,14 +10,15 @@ import enum
 
 from .. import errors
 from ..core.handle import Tensor, make
-from ..core.stack import Interpreter, outlived
-from ..core.state import state
+from ..core.stack import outlived
 from ..interp import vmap as batching
 from ..interp.functionalize import Functional, Functionalize
+from ..interp.interpreter import Interpreter
 from ..interp.jvp import Dual, Jvp
 from ..interp.lift import Lift, Lifted
 from ..interp.vmap import Batched, Vmap
 from ..table.packets import ops
+from ..threads.state import state
 
 TransformType = enum.Enum("TransformType", "Torch Vmap Grad Jvp Functionalize", module=__name__)
 _KINDS = {Vmap: TransformType.Vmap, Lift: TransformType.Grad, Jvp: TransformType.Jvp,
@@ -33,27 +34,27 @@ def kind_of(interp: Interpreter) -> TransformType | None:
 
 def is_batchedtensor(t: Tensor) -> bool:
     """Is a dimension of it hidden by `vmap`?"""
-    return isinstance(t._data, Batched)
+    return isinstance(t._payload, Batched)
 
 
 def is_gradtrackingtensor(t: Tensor) -> bool:
     """Is it differentiated by a transform?"""
-    return isinstance(t._data, (Lifted, Dual))
+    return isinstance(t._payload, (Lifted, Dual))
 
 
 def is_functionaltensor(t: Tensor) -> bool:
     """Does it belong to `functionalize`?"""
-    return isinstance(t._data, Functional)
+    return isinstance(t._payload, Functional)
 
 
 def is_functorch_wrapped_tensor(t: Tensor) -> bool:
     """Does it belong to a transform?"""
-    return isinstance(t._data, (Batched, Lifted, Dual, Functional))
+    return isinstance(t._payload, (Batched, Lifted, Dual, Functional))
 
 
 def is_dead_tensor_wrapper(t: Tensor) -> bool:
     """Did it outlive its transform?"""
-    return is_functorch_wrapped_tensor(t) and not t._data.interp.alive
+    return is_functorch_wrapped_tensor(t) and not t._payload.interp.alive
 
 
 def unwrap_if_dead(t: Tensor) -> Tensor:
@@ -65,7 +66,7 @@ def maybe_get_level(t: Tensor) -> int:
     """The level of a tensor, -1 outside of all transforms, -2 if it outlived its own."""
     if not is_functorch_wrapped_tensor(t):
         return -1
-    return t._data.interp.level if t._data.interp.alive else -2
+    return t._payload.interp.level if t._payload.interp.alive else -2
 
 
 def dlevel(t: Tensor) -> int:
@@ -75,7 +76,7 @@ def dlevel(t: Tensor) -> int:
 
 def maybe_get_bdim(t: Tensor) -> int:
     """The dimension that `vmap` hides, -1 if there is none."""
-    return t._data.dim if is_batchedtensor(t) else -1
+    return t._payload.dim if is_batchedtensor(t) else -1
 
 
 def get_unwrapped(t: Tensor) -> Tensor:
@@ -84,13 +85,13 @@ def get_unwrapped(t: Tensor) -> Tensor:
         raise errors.TransformError(
             f"get_unwrapped() takes tensors of transforms, this one belongs to none "
             f"({errors.user_line()})")
-    return t._data.inner
+    return t._payload.inner
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """The tensor below a transform, below all of them if `recurse`: for looking at it."""
     while is_functorch_wrapped_tensor(tensor):
-        tensor = tensor._data.inner
+        tensor = tensor._payload.inner
         if not recurse:
             break
     return tensor
@@ -109,7 +110,7 @@ def _add_batch_dim(t: Tensor, bdim: int, level: int) -> Tensor:
 
 def _unwrap_batched(t: Tensor, level: int) -> tuple[Tensor, int | None]:
     """The tensor below a level of `vmap` and the dimension that it hides there."""
-    return (t._data.inner, t._data.dim) if _level(level).mine(t) else (t, None)
+    return (t._payload.inner, t._payload.dim) if _level(level).mine(t) else (t, None)
 
 
 def _remove_batch_dim(t: Tensor, level: int, batch_size: int, out_dim: int) -> Tensor:
@@ -128,7 +129,7 @@ def _wrap_for_grad(t: Tensor, level: int) -> Tensor:
 
 def _unwrap_for_grad(t: Tensor, level: int) -> Tensor:
     """The tensor below a level of `grad` or `jvp`."""
-    return t._data.inner if _level(level).mine(t) else t
+    return t._payload.inner if _level(level).mine(t) else t
 
 
 def reshape_dim_into(src: int, dst: int, t: Tensor) -> Tensor:

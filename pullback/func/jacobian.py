@@ -11,7 +11,7 @@ from ..core.handle import Tensor
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
 from .grad import _positions, jvp, vjp
-from .vmap import vmap
+from .vmap import check_chunk_size, vmap
 
 
 def _basis(values: list[Tensor]) -> list[Tensor]:
@@ -65,10 +65,7 @@ def jacrev(func, argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | N
 
     `_preallocate_and_copy` is PyTorch's hint about memory: chunks are joined once here either way.
     """
-    if chunk_size is not None and chunk_size < 1:
-        raise errors.BadValue(
-            f"jacrev: `chunk_size` should be greater than 0. (got {chunk_size}) "
-            f"({errors.user_line()})")
+    check_chunk_size(chunk_size, "jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
     def wrapped(*args, **kwargs):

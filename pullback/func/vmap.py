@@ -8,10 +8,11 @@ from typing import Any
 from .. import errors
 from ..array.generator import default_generator
 from ..core.handle import Tensor, make
-from ..core.surface import current, hand_back
 from ..interp.vmap import Batched, Vmap
+from ..memory.assign import hand_back
 from ..memory.reading import up_to_date
-from ..memory.views import replay
+from ..memory.views import current, replay
+from ..parts.trees import has_parts, maps_parts
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
 
@@ -49,6 +50,12 @@ def _spread(dims, tree, what: str) -> list:
     return found
 
 
+def check_chunk_size(chunk_size: int | None, said: str) -> None:
+    """Refuse chunks of nothing."""
+    if chunk_size is not None and chunk_size < 1:
+        raise errors.BadValue(f"{said} (got {chunk_size}) ({errors.user_line(2)})")
+
+
 def vmap(func, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
          chunk_size: int | None = None) -> Any:
     """Map `func` over a dimension of its inputs.
@@ -62,10 +69,7 @@ def vmap(func, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *
             f"({errors.user_line()})"
         )
 
-    if chunk_size is not None and chunk_size < 1:
-        raise errors.BadValue(
-            f"vmap: chunk_size should be None or greater than 0. (got {chunk_size}) "
-            f"({errors.user_line()})")
+    check_chunk_size(chunk_size, "vmap: chunk_size should be None or greater than 0.")
 
     @functools.wraps(func)
     def wrapped(*args, **kwargs):
@@ -95,6 +99,9 @@ def vmap(func, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *
                     f"{sorted(set(sizes))} ({errors.user_line(2)})"
                 )
             )
+        by_parts = maps_parts(flat, dims)
+        if by_parts is not None:
+            return by_parts(func, flat, dims, spec, kwargs, lambda o: _places(out_dims, o))
         if chunk_size is not None and chunk_size < size:
             return _chunked(func, flat, dims, spec, kwargs, size, chunk_size, out_dims, randomness)
         return _run(func, flat, dims, spec, kwargs, size, out_dims, randomness)
@@ -136,7 +143,7 @@ def restore_vmap(func, in_dims, batch_size: int, randomness: str):
             for o in out:
                 o = current(o) if isinstance(o, Tensor) else o
                 mine = isinstance(o, Tensor) and level.mine(o)
-                pairs.append((o._data.inner, o._data.dim) if mine else (o, None))
+                pairs.append((o._payload.inner, o._payload.dim) if mine else (o, None))
         return tuple(tree_unflatten(list(part), out_spec) for part in zip(*pairs)) if pairs else (
             tree_unflatten([], out_spec), tree_unflatten([], out_spec))
 
@@ -167,8 +174,8 @@ def _checked(dim, value):
 
 def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
     with Vmap(size, randomness) as level:
-        boxes = [make(Batched(level, v, d)) if d is not None else v for v, d in zip(flat, dims)]
-        before = [b._data if d is not None else None for b, d in zip(boxes, dims)]
+        boxes = [_boxed(level, v, d) if d is not None else v for v, d in zip(flat, dims)]
+        before = [b._payload if d is not None else None for b, d in zip(boxes, dims)]
         out = func(*tree_unflatten(boxes, spec), **kwargs)
         outputs, out_spec = tree_flatten(out)
         places = _places(out_dims, out)
@@ -184,7 +191,7 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
         results = [_unwrap(level, up_to_date(o), place, size) if isinstance(o, Tensor) else o
                    for o, place in zip(outputs, places)]
     for v, d, b, box in zip(flat, dims, boxes, before):
-        if d is not None and b._data is not box:
+        if d is not None and b._payload is not box and not has_parts(v):
             hand_back(v, _unwrap(level, b, d, size))
             for i, (o, place) in enumerate(zip(outputs, places)):
                 chain = _seen_through(level, o, b)
@@ -192,6 +199,13 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
                     results[i] = _run(lambda t, chain=chain: replay(t, chain), [v], [d],
                                       tree_flatten((v,))[1], {}, size, place, randomness)
     return tree_unflatten(results, out_spec)
+
+
+def _boxed(level: Vmap, t: Tensor, dim: int) -> Tensor:
+    """One of many examples, of which each part is one if the tensor is made of others."""
+    if has_parts(t):
+        return t.of_each(dim, lambda part, d: make(Batched(level, part, d)))
+    return make(Batched(level, t, dim))
 
 
 def _seen_through(level: Vmap, o, b: Tensor) -> tuple | None:
@@ -214,6 +228,8 @@ def _places(out_dims, out) -> list:
 
 
 def _unwrap(level: Vmap, t: Tensor, place, size: int) -> Tensor:
+    if has_parts(t) and place is not None:
+        return t.of_each(place, lambda part, d: _unwrap(level, part, d, size))
     if place is None:
         if level.mine(t):
             raise errors.MappingError(
@@ -224,7 +240,7 @@ def _unwrap(level: Vmap, t: Tensor, place, size: int) -> Tensor:
     if not level.mine(t):
         inner, dim = ops.expand(ops.unsqueeze(t, 0), (size, *t.shape)), 0
     else:
-        inner, dim = t._data.inner, t._data.dim
+        inner, dim = t._payload.inner, t._payload.dim
     if not -inner.ndim <= place < inner.ndim:
         raise errors.DimError(
             f"vmap: Dimension out of range: out_dims {place} for an output of {inner.ndim} dims "

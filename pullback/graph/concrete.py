@@ -34,9 +34,9 @@ def concrete_fake(t: Any, of: Callable[[str], int]) -> Any:
         return [concrete_fake(v, of) for v in t]
     if isinstance(t, Symbolic):
         return valued(t, of)
-    if not isinstance(t, Tensor) or not isinstance(t._data, Fake):
+    if not isinstance(t, Tensor) or not isinstance(t._payload, Fake):
         return t
-    data = t._data
+    data = t._payload
     if not data.symbolic:
         return t
     return make(Fake(valued(data.shape, of), data.dtype, valued(data.strides, of),

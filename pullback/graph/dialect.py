@@ -3,7 +3,8 @@
 The table has one way to say what a function did, and `Dialect` is that.  Another library may have
 one operator where the table has several or the other way round, and may write the same derivative
 otherwise; its dialect is a subclass that says so.  The trace of a capture holds one, and everything
-that differs is asked of it here.  Eager execution never meets one.
+that differs is asked of it here.  `Convention` is the part of a dialect that says how a captured
+graph is called: what its inputs and results are.  Eager execution never meets either.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .. import errors
 from ..facade import for_torch
 
 if TYPE_CHECKING:
@@ -20,12 +22,62 @@ if TYPE_CHECKING:
     from .make_fx import Recorder
 
 
+class Convention:
+    """The calling convention of the run time: graphs give what it needs, in any order.
+
+    Views are made again after the native call, values lie as their operators promise, and a
+    function that cannot be followed runs as it is written.
+    """
+
+    keeps_strides = False  # do inputs lie as they came, so that places in their memory are known?
+    keeps_pieces = False  # are several results of one view, with histories, results of the graph?
+    refreshes_unused = True  # are views among the inputs brought up to date if nobody used them?
+    returns_views = False  # of what has no history: are views results of the graph, as they are?
+    follows_python = True  # what the function does to Python objects; else it does that once
+    shows_hooks = False  # may a hook be traced that code outside of the function can remove?
+
+    def refusal(self, text: str, kind: type[Exception]) -> Exception:
+        """The error for what cannot be followed; `kind` is for functions that must be graphs."""
+        return errors.DataDependentError(text)
+
+    def detached(self, level: Capture, t: Tensor) -> Tensor:
+        """What the user's `detach()` gives."""
+        return level.cut(t)
+
+    def made(self, level: Capture, t: Tensor) -> Tensor:
+        """What stands for a tensor that the function makes from values."""
+        return level.constant(t)
+
+    def written(self, level: Capture, t: Tensor, new: Tensor) -> Tensor:
+        """What a tensor of the function has from now on, for the new value that it gets."""
+        return level.memory.in_place_of(t, new)
+
+    def arranges(self, ov: Any) -> bool:
+        """Are the results of a decomposition laid out as the operator promises?"""
+        return ov.in_rows or ov.op.lies == "channels"
+
+    def took_memory(self, number: int, tracked: bool) -> None:
+        """Told of an input that has other memory; is it part of a new history, too?"""
+
+    def returned(self, level: Capture, leaves: list, inputs: list[Tensor]) -> None:
+        """Told of the user's results, and of the inputs at the end."""
+
+    def ended(self, level: Capture) -> None:
+        """Told that the backward has been recorded, too."""
+
+    def in_order(self, varying: list[tuple], first: list[int], returned: list[int]) -> list[tuple]:
+        """The graph's outputs with histories in the order in which their gradients come; `first`
+        are those that inputs were written with, `returned` those of the user."""
+        return varying
+
+
 class Dialect:
     """The operators and formulas of the table, as they are."""
 
     compositions: Mapping[str, Callable] = {}  # operators that are shown by others, by name
     keeps_whole = False  # are some composite operators nodes (`whole`)?
     events: Mapping[str, Callable] = {}  # kind of event (`core/events.py`) -> f(trace, *facts)
+    convention = Convention()
 
     def whole(self, ov: Any) -> bool:
         """Is a composite operator to be one node?"""

@@ -20,8 +20,9 @@ from ..array.device import Device
 from ..array.fake import Fake, fake_like, is_fake, setting
 from ..autograd.grad_mode import enable_grad
 from ..core.handle import Tensor, disabled, make
-from ..core.state import Fakes, count, state, tied, tied_block
 from ..pytree import tree_leaves
+from ..threads.blocks import tied, tied_block
+from ..threads.state import Fakes, count, state
 
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "maybe_get_fake_mode",
            "unset_fake_temporarily"]
@@ -33,13 +34,17 @@ UnsupportedOperatorException = errors.DerivativeNotWritten  # no rule for shapes
 MetadataMismatchError = errors.MetadataMismatchError
 
 
-class _FakeType(type):
+class Asking(type):
+    """The kind of classes that ask a function, `_has`, what their instances are."""
+
     def __instancecheck__(cls, instance: Any) -> bool:
-        return is_fake(instance)
+        return cls._has(instance)
 
 
-class FakeTensor(Tensor, metaclass=_FakeType):
+class FakeTensor(Tensor, metaclass=Asking):
     """What `isinstance` asks for: a tensor without data, wherever it was made."""
+
+    _has = staticmethod(is_fake)
 
     __torch_function__ = disabled
 
@@ -98,8 +103,8 @@ class FakeTensorConverter:
         known = self.tensor_memo.get(id(t))
         fake = None if known is None or known[0]() is not t else known[1]()
         if fake is None:
-            fake = self.from_real_tensor(fake_mode, make(fake_like(t._data)))
-            fake._data.device_name = str(Device(device))
+            fake = self.from_real_tensor(fake_mode, make(fake_like(t._payload)))
+            fake._payload.device_name = str(Device(device))
             self.remember(t, fake)
         return fake
 
@@ -119,15 +124,9 @@ class FakeTensorMode:
     `allow_non_fake_inputs`; numbers in tensors without dims may always come along.
     """
 
-    def __init__(
-        self,
-        *,
-        allow_fallback_kernels: bool = True,
-        allow_non_fake_inputs: bool = False,
-        shape_env: Any = None,
-        static_shapes: bool | None = None,
-        export: bool = False,
-    ) -> None:
+    def __init__(self, *, allow_fallback_kernels: bool = True, allow_non_fake_inputs: bool = False,
+                 shape_env: Any = None, static_shapes: bool | None = None,
+                 export: bool = False) -> None:
         self.allow_fallback_kernels = allow_fallback_kernels
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self.shape_env, self.static_shapes = shape_env, static_shapes
@@ -158,10 +157,10 @@ class FakeTensorMode:
         if fake is not None:
             return fake
         self._check_device(tensor.device)
-        if is_fake(tensor) and tensor._data.mode in (None, self):
+        if is_fake(tensor) and tensor._payload.mode in (None, self):
             return tensor
         new = object.__new__(type(tensor))
-        blank = make(fake_like(tensor._data))
+        blank = make(fake_like(tensor._payload))
         static = self.static_shapes if static_shapes is None else static_shapes
         if self.shape_env is not None and not static:
             from .sizes import symbolic_input
@@ -171,16 +170,16 @@ class FakeTensorMode:
             wanted = None if symbolic_context is None else [
                 wish.name != "STATIC" for wish in symbolic_context.dynamic_sizes]
             blank = symbolic_input(self.shape_env, blank, name, count, wanted)
-        new._data = blank._data
-        if not blank._data.symbolic and type(tensor._data) is np.ndarray:
-            made.lay(blank._data, tensor._data)
-        new._edge = new._link = new._meta = new._cell = None
+        new._payload = blank._payload
+        if not blank._payload.symbolic and type(tensor._payload) is np.ndarray:
+            made.lay(blank._payload, tensor._payload)
+        new._edge = new._link = new._record = new._cell = None
         if tensor.requires_grad:
             new.requires_grad_(True)
             if not tensor.is_leaf:  # which may be written in place
                 with enable_grad():
                     new = new.clone()
-        new._data.mode = self
+        new._payload.mode = self
         if self.propagate_real_tensors:
             reals.beside(new, tensor)
         made.remember(tensor, new)
@@ -236,10 +235,10 @@ def unset_fake_temporarily() -> Iterator[FakeTensorMode | None]:
 
 def maybe_get_fake_mode(t: Any) -> FakeTensorMode | None:
     """The mode of a fake tensor, or the one that is active."""
-    return (t._data.mode or state.fakes.mode) if is_fake(t) else None
+    return (t._payload.mode or state.fakes.mode) if is_fake(t) else None
 
 
 def detect_fake_mode(inputs: Any = None) -> FakeTensorMode | None:
     """The mode of the fake tensors among inputs, or the one that is active."""
-    modes = [t._data.mode for t in tree_leaves(inputs) if is_fake(t)]
+    modes = [t._payload.mode for t in tree_leaves(inputs) if is_fake(t)]
     return next((mode for mode in modes if mode is not None), state.fakes.mode)

@@ -162,34 +162,19 @@ class Graph:
         self._wanted("get_attr", qualified_name)
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
-    def call_function(
-        self,
-        the_function: Callable,
-        args: tuple | None = None,
-        kwargs: dict[str, Any] | None = None,
-        type_expr: Any = None,
-        name: str | None = None,
-    ) -> Node:
+    def call_function(self, the_function: Callable, args: tuple | None = None,
+                      kwargs: dict[str, Any] | None = None, type_expr: Any = None,
+                      name: str | None = None) -> Node:
         """Add a call of an operator or any Python callable."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
-    def call_method(
-        self,
-        method_name: str,
-        args: tuple | None = None,
-        kwargs: dict[str, Any] | None = None,
-        type_expr: Any = None,
-    ) -> Node:
+    def call_method(self, method_name: str, args: tuple | None = None,
+                    kwargs: dict[str, Any] | None = None, type_expr: Any = None) -> Node:
         """Add a method call on the first argument."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
-    def call_module(
-        self,
-        module_name: str,
-        args: tuple | None = None,
-        kwargs: dict[str, Any] | None = None,
-        type_expr: Any = None,
-    ) -> Node:
+    def call_module(self, module_name: str, args: tuple | None = None,
+                    kwargs: dict[str, Any] | None = None, type_expr: Any = None) -> Node:
         """Add a call of a submodule of the owning module, given by its dotted path."""
         self._wanted("call_module", module_name)
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
@@ -387,16 +372,9 @@ class Graph:
         if node not in source.users:
             raise LintError(f"Node '{node}' reads '{source}', which does not know it as a user")
 
-    def python_code(
-        self,
-        root_module: str = "self",
-        *,
-        verbose: bool = False,
-        include_stride: bool = False,
-        include_device: bool = False,
-        colored: bool = False,
-        expanded_def: bool = False,
-    ) -> PythonCode:
+    def python_code(self, root_module: str = "self", *, verbose: bool = False,
+                    include_stride: bool = False, include_device: bool = False,
+                    colored: bool = False, expanded_def: bool = False) -> PythonCode:
         """The graph as source text of a function `forward`, with the globals it needs.
 
         `verbose` adds types and the user's source lines; see `GraphModule.print_readable`.

@@ -167,15 +167,9 @@ class GraphModule(Hooked):
     def _code(self) -> str:
         return self.code
 
-    def print_readable(
-        self,
-        print_output: bool = True,
-        include_stride: bool = False,
-        include_device: bool = False,
-        colored: bool = False,
-        *,
-        expanded_def: bool = False,
-    ) -> str:
+    def print_readable(self, print_output: bool = True, include_stride: bool = False,
+                       include_device: bool = False, colored: bool = False, *,
+                       expanded_def: bool = False) -> str:
         """Source with types and the user's lines as comments; returned, and printed by default.
 
         `expanded_def` puts each parameter, and each described result, on a line of its own.
@@ -253,7 +247,11 @@ class GraphModule(Hooked):
             holder = self.get_submodule(path)
         except AttributeError:
             return False
-        return vars(holder).pop(name, None) is not None
+        return self._parts_of(holder).pop(name, None) is not None
+
+    def _parts_of(self, holder: Any) -> dict[str, Any]:
+        """Where a part of this module keeps its submodules."""
+        return vars(holder)
 
     def delete_all_unused_submodules(self) -> None:
         """Take away the submodules that the graph neither calls nor reads from."""

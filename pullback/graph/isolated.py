@@ -10,9 +10,10 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..core.state import state, tied_block
 from ..interp.trace import Trace, Traced
 from ..pytree import tree_flatten, tree_unflatten
+from ..threads.blocks import tied_block
+from ..threads.state import state
 from .fake_mode import unset_fake_temporarily
 from .graph import Graph
 from .graph_module import GraphModule
@@ -61,8 +62,8 @@ def get_isolated_graphmodule(
 
 def example_of(value: Any) -> Any:
     """The example value of a tensor of a capture."""
-    while isinstance(getattr(value, "_data", None), Traced):
-        value = value._data.inner
+    while isinstance(getattr(value, "_payload", None), Traced):
+        value = value._payload.inner
     return value
 
 

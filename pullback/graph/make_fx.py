@@ -23,14 +23,15 @@ from ..array.layout import memory_format
 from ..array.size import Symbolic, is_symbolic
 from ..autograd.grad_mode import _set_grad_enabled
 from ..core.handle import Tensor, is_buffer, make
-from ..core.hooks import hooks_as_now
-from ..core.state import intact, state
 from ..core.tape import Accumulate
 from ..interp.operator_dispatch import Outer, piece
 from ..interp.trace import Trace
 from ..ops import aten
 from ..pytree import tree_flatten, tree_map, tree_unflatten
 from ..symbolic import ShapeEnv
+from ..tensor.hooks import hooks_as_now
+from ..threads.blocks import restored_on_error
+from ..threads.state import state
 from . import traceback
 from .dialect import TABLE, standard
 from .graph import Graph
@@ -43,9 +44,9 @@ from .traits import viewed
 
 def fake_of(t: Tensor) -> Tensor:
     """A handle with the facts of another, without data or history."""
-    data = t._data
+    data = t._payload
     while not isinstance(data, Fake) and hasattr(data, "inner"):
-        data = data.inner._data
+        data = data.inner._payload
     return make(fake_like(data))
 
 
@@ -144,7 +145,7 @@ class Recorder:
         if self.fresh is not None:
             self.fresh.append(node)
         if sizes is not None and isinstance(out, Tensor):
-            sizes.note(node, out._data.shape)
+            sizes.note(node, out._payload.shape)
         return node
 
     def place(self, meta: dict) -> None:
@@ -211,7 +212,7 @@ class Recorder:
         if self.fresh is not None:
             self.fresh.append(picked)
         if self.sizes is not None and isinstance(out, Tensor):
-            self.sizes.note(picked, out._data.shape)
+            self.sizes.note(picked, out._payload.shape)
         elif isinstance(out, Symbolic):
             self.sizes.defined(out, picked)
         return picked
@@ -233,11 +234,11 @@ class Recorder:
                     )
                 )
             kind = "param" if type(t).__name__ == "Parameter" else "tensor"
-            name = self._titles.get(id(t._data))
+            name = self._titles.get(id(t._payload))
             if name is None:
                 number = self._counts[kind] = self._counts.get(kind, -1) + 1
-                name = self._titles[id(t._data)] = f"_{kind}_constant{number}"
-                self.constants[name] = t if kind == "param" else make(t._data)
+                name = self._titles[id(t._payload)] = f"_{kind}_constant{number}"
+                self.constants[name] = t if kind == "param" else make(t._payload)
             node = self.graph.get_attr(name)
             node.meta["val"] = fake_of(t)
             found = self._nodes[id(t)] = (t, node)
@@ -263,7 +264,7 @@ class _Strict(Recorder):
         self.level: Any = None
 
     def constant(self, t: Tensor):
-        self.lifts = id(t._data) in self.level.own or type(t._data) is Fake
+        self.lifts = id(t._payload) in self.level.own or type(t._payload) is Fake
         return super().constant(t)
 
 
@@ -279,19 +280,11 @@ def _names(function: Callable, count: int) -> list[str]:
     return names[:count]
 
 
-def make_fx(
-    f: Callable,
-    decomposition_table: dict | None = None,
-    tracing_mode: str = "real",
-    _allow_non_fake_inputs: bool = False,
-    *,
-    pre_dispatch: bool = False,
-    record_module_stack: bool = False,
-    _allow_fake_constant: bool = False,
-    _error_on_data_dependent_ops: bool = True,
-    record_stack_traces: bool = False,
-    proxy_module_inputs: bool = False,
-) -> Callable[..., GraphModule]:
+def make_fx(f: Callable, decomposition_table: dict | None = None, tracing_mode: str = "real",
+            _allow_non_fake_inputs: bool = False, *, pre_dispatch: bool = False,
+            record_module_stack: bool = False, _allow_fake_constant: bool = False,
+            _error_on_data_dependent_ops: bool = True, record_stack_traces: bool = False,
+            proxy_module_inputs: bool = False) -> Callable[..., GraphModule]:
     """A function that runs `f` on example inputs and returns the graph of what it did.
 
     `tracing_mode`: "real" runs on the inputs' values, "fake" on shapes alone, "symbolic" likewise.
@@ -359,22 +352,22 @@ class _Run:
     def recorded(self) -> tuple[list, Any]:
         """Run the function: (nodes of its results, their structure)."""
         recorder, level = self.recorder, self.level
-        with (intact(hooks_as_now(self.f)), level,
+        with (restored_on_error(hooks_as_now(self.f)), level,
               _module_stack(self.f, recorder, self.options.module_stack),
               sized_by(recorder.sizes), reals.computing(recorder.fake)):
             titles = [f"{name}_{i}" for name, own in zip(self.names, self.leaves)
                       for i in range(1, len(own) + 1)]
             inputs = [_input(level, recorder, name, v, self.symbolic)
                       for name, v in zip(titles, self.flat)]
-            before = [getattr(v, "_data", None) for v in inputs]
+            before = [getattr(v, "_payload", None) for v in inputs]
             if recorder.sizes is not None:
                 recorder.sizes.live = level
             results, spec = tree_flatten(self.f(*tree_unflatten(inputs, self.spec)))
             nodes = self._results(inputs, before, results)
             for outside, _ in recorder._nodes.values():
-                left = outside._meta and outside._meta.grad
+                left = outside._record and outside._record.grad
                 if left is not None and level.mine(left):  # a gradient with an example's value
-                    outside._meta.grad = make(left._data.inner._data)
+                    outside._record.grad = make(left._payload.inner._payload)
         return nodes, spec
 
     def _results(self, inputs: list, before: list, results: list) -> list:
@@ -382,9 +375,9 @@ class _Run:
         recorder, level = self.recorder, self.level
         nodes = [level.node(_current(o)) if isinstance(o, Tensor) else o for o in results]
         written = {
-            id(t): recorder.write(box.node, _current(t)._data, t._cell)
+            id(t): recorder.write(box.node, _current(t)._payload, t._cell)
             for t, box in zip(inputs, before)
-            if box is not None and _current(t)._data is not box
+            if box is not None and _current(t)._payload is not box
         }
         _refuse_shared(self.flat, [id(t) in written for t in inputs])
         nodes = [written.get(id(o), n) for o, n in zip(results, nodes)]
@@ -417,7 +410,8 @@ class _Run:
 
 def _refuse_shared(given: list, written: list[bool]) -> None:
     """Refuse a write to memory of several arguments: to a graph they are values of their own."""
-    arrays = [t._data if isinstance(t, Tensor) and is_buffer(t._data) else None for t in given]
+    arrays = [t._payload if isinstance(t, Tensor) and is_buffer(t._payload) else None
+              for t in given]
     for k, one in enumerate(arrays):
         for i, other in enumerate(arrays):
             if written[k] and i != k and type(one) is type(other) is np.ndarray and (
@@ -443,7 +437,7 @@ def _copied_once(graph: Graph, writes: list, results: list) -> None:
 
 def _without_data(t: Tensor) -> Tensor:
     """A wrapper around tensors without data."""
-    if not isinstance(t._data, Outer):
+    if not isinstance(t._payload, Outer):
         return fake_of(t)
     names, context = t.__tensor_flatten__()
     inner = {name: _without_data(piece(t, name)) for name in names}
@@ -469,11 +463,11 @@ def _input(level: Trace, recorder: Recorder, name: str, value: Any, symbolic: bo
         if sizes is not None and isinstance(value, Symbolic):
             sizes.defined(value, node)
         return value
-    if isinstance(value._data, Outer):
-        example = _without_data(value) if recorder.fake else make(value._data)
+    if isinstance(value._payload, Outer):
+        example = _without_data(value) if recorder.fake else make(value._payload)
     else:
-        example = fake_of(value) if recorder.fake else make(value._data)
-    if symbolic and not isinstance(value._data, Outer):
+        example = fake_of(value) if recorder.fake else make(value._payload)
+    if symbolic and not isinstance(value._payload, Outer):
         example = symbolic_input(sizes.env, example, f"input{sizes.count}", sizes.count)
         sizes.count += 1
     if state.fakes.reals:
@@ -532,7 +526,7 @@ def get_proxy_mode():
 
 def _current(t: Tensor) -> Tensor:
     if t._link is not None:
-        from ..core.surface import refresh
+        from ..memory.views import refresh
 
         refresh(t)
     return t

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from ..array.dtype import DType
+from ..facade import for_torch
 from ..table.packets import Packet
 from .errors import MutableOperation
-from .library import recorded_signature
 from .node import fetch_attribute
 from .tables import overloads
 
@@ -25,7 +25,7 @@ class ArgsKwargsPair(NamedTuple):
 
 def _signatures(target: Any) -> list[inspect.Signature]:
     """All ways in which a callable takes its arguments."""
-    form = recorded_signature(target)
+    form = for_torch("library_calls").recorded_signature(target)
     if form is not None:
         return [form]
     if isinstance(target, Packet) or hasattr(target, "schema"):

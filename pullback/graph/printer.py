@@ -1,6 +1,6 @@
 """A graph as text: as Python source, as the list `str(graph)` shows, as a table.
 
-The Python source comes in two spellings from one walk. `Display` writes what people read and what
+The Python source comes in two forms from one walk. `Display` writes what people read and what
 PyTorch prints (`torch.ops.aten.mul.Tensor`, `torch.float32`), with globals that make it run.
 `Executable` writes what `GraphModule` runs: every callee and every constant that is not a plain
 literal is bound to a global name, so a call costs one lookup. Typed and commented source is in
@@ -19,9 +19,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from .. import pytree
+from ..facade import for_torch
 from ..table.packets import Packet
 from ._pytree import tree_flatten_spec
-from .library import printed_name
 from .naming import IN_PLACE_OPERATORS, OPERATORS, is_operator_overload
 from .node import Node
 from .readable import Annotations
@@ -62,7 +62,8 @@ def qualified_name(target: Any) -> str:
             if holder is None:
                 continue
             if vars(holder).get(name) is target or end == 1 and getattr(holder, name, 0) is target:
-                return printed_name(".".join(("torch", *parts[1:end], name)))
+                shown = ".".join(("torch", *parts[1:end], name))
+                return for_torch("library_calls").printed_name(shown)
         if isinstance(target, Packet):  # an operator that is no function of the package
             return f"torch.ops.{target}"
         return ".".join(filter(None, ("torch", rest, name)))
@@ -90,7 +91,7 @@ def written_type(annotation: Any) -> str:
     return f"typing_{named}[{','.join(parts)}]"
 
 
-# The two spellings --------------------------------------------------------------------------------
+# The two forms ------------------------------------------------------------------------------------
 
 # Keyword arguments whose string values are constants of the library: `torch.contiguous_format`.
 _NAMED_CONSTANTS = ("memory_format", "layout")
@@ -212,24 +213,24 @@ class Executable(Display):
 # Statements ---------------------------------------------------------------------------------------
 
 
-def format_argument(value: Any, spelling: Display) -> str:
+def format_argument(value: Any, display: Display) -> str:
     """An argument as a Python expression."""
     if type(value) is Node:
         return value.name
     if isinstance(value, tuple):
-        items = [format_argument(item, spelling) for item in value]
+        items = [format_argument(item, display) for item in value]
         if hasattr(value, "_fields"):
-            return f"{spelling.constructor(type(value))}({', '.join(items)})"
+            return f"{display.constructor(type(value))}({', '.join(items)})"
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
     if isinstance(value, list):
-        return f"[{', '.join([format_argument(item, spelling) for item in value])}]"
+        return f"[{', '.join([format_argument(item, display) for item in value])}]"
     if isinstance(value, dict):
-        pairs = [f"{key!r}: {format_argument(item, spelling)}" for key, item in value.items()]
+        pairs = [f"{key!r}: {format_argument(item, display)}" for key, item in value.items()]
         return f"{{{', '.join(pairs)}}}"
     if type(value) is slice:
-        parts = [format_argument(v, spelling) for v in (value.start, value.stop, value.step)]
+        parts = [format_argument(v, display) for v in (value.start, value.stop, value.step)]
         return f"slice({', '.join(parts)})"
-    return spelling.notes.constant(spelling.constant(value))
+    return display.notes.constant(display.constant(value))
 
 
 def _is_named_constant(key: Any, value: Any) -> bool:
@@ -244,20 +245,20 @@ def _attribute_path(root: str, path: str) -> str:
     return text
 
 
-def _call(node: Node, first: int, spelling: Display) -> str:
-    items = [format_argument(arg, spelling) for arg in node.args[first:]]
+def _call(node: Node, first: int, display: Display) -> str:
+    items = [format_argument(arg, display) for arg in node.args[first:]]
     for key, arg in node.kwargs.items():
         if _is_named_constant(key, arg):
-            items.append(f"{key} = {spelling.named_constant(arg)}")
+            items.append(f"{key} = {display.named_constant(arg)}")
         else:
-            items.append(f"{key} = {format_argument(arg, spelling)}")
+            items.append(f"{key} = {format_argument(arg, display)}")
     return f"({', '.join(items)})"
 
 
-def _function_call(node: Node, target_text: str, spelling: Display) -> str:
-    symbol = None if node.kwargs else spelling.operator(node.target)
+def _function_call(node: Node, target_text: str, display: Display) -> str:
+    symbol = None if node.kwargs else display.operator(node.target)
     if symbol is not None and symbol.count("{}") == len(node.args):
-        items = [format_argument(arg, spelling) for arg in node.args]
+        items = [format_argument(arg, display) for arg in node.args]
         expression = symbol.format(*items)
         if node.target.__name__ in IN_PLACE_OPERATORS:
             return f"{expression};  {target_text} = {items[0]}"
@@ -265,28 +266,28 @@ def _function_call(node: Node, target_text: str, spelling: Display) -> str:
     if node.target is getattr and len(node.args) == 2 and not node.kwargs:
         owner, name = node.args
         if isinstance(name, str) and name.isidentifier():
-            return f"{target_text} = {format_argument(owner, spelling)}.{name}"
-    callee = spelling.callee(node.target)
+            return f"{target_text} = {format_argument(owner, display)}.{name}"
+    callee = display.callee(node.target)
     if "is_wrapped" in node.meta:
-        spelling.wrapped[callee] = None
-    return f"{target_text} = {callee}{_call(node, 0, spelling)}"
+        display.wrapped[callee] = None
+    return f"{target_text} = {callee}{_call(node, 0, display)}"
 
 
-def format_statement(node: Node, root: str, spelling: Display, annotation: str = "") -> str:
+def format_statement(node: Node, root: str, display: Display, annotation: str = "") -> str:
     """One node other than a placeholder as a Python statement."""
-    if annotation == "" and node.type is not None and spelling.typed:
+    if annotation == "" and node.type is not None and display.typed:
         annotation = f" : {written_type(node.type)}"
     left = f"{node.name}{annotation}"
     if node.op == "call_function":
-        return _function_call(node, left, spelling)
+        return _function_call(node, left, display)
     if node.op == "call_method":
-        owner = format_argument(node.args[0], spelling)
-        return f"{left} = {owner}.{node.target}{_call(node, 1, spelling)}"
+        owner = format_argument(node.args[0], display)
+        return f"{left} = {owner}.{node.target}{_call(node, 1, display)}"
     if node.op == "call_module":
-        return f"{left} = {_attribute_path(root, node.target)}{_call(node, 0, spelling)}"
+        return f"{left} = {_attribute_path(root, node.target)}{_call(node, 0, display)}"
     if node.op == "get_attr":
         return f"{left} = {_attribute_path(root, node.target)}"
-    return f"return {format_argument(node.args[0], spelling)}"
+    return f"return {format_argument(node.args[0], display)}"
 
 
 def last_uses(graph: "Graph") -> dict[Node, list[Node]]:
@@ -302,10 +303,10 @@ def last_uses(graph: "Graph") -> dict[Node, list[Node]]:
     return freed
 
 
-def _parameter(node: Node, spelling: Display, annotation: str) -> str:
-    if annotation == "" and node.type is not None and spelling.typed:
+def _parameter(node: Node, display: Display, annotation: str) -> str:
+    if annotation == "" and node.type is not None and display.typed:
         annotation = f" : {written_type(node.type)}"
-    default = f" = {format_argument(node.args[0], spelling)}" if node.args else ""
+    default = f" = {format_argument(node.args[0], display)}" if node.args else ""
     return f"{node.target}{annotation}{default}"
 
 
@@ -316,9 +317,9 @@ class _Text(str):
         return str(self)
 
 
-def _source(graph: "Graph", root: str, spelling: Display) -> str:
+def _source(graph: "Graph", root: str, display: Display) -> str:
     """Source text of `forward`, three blank lines in front as PyTorch has them."""
-    notes = spelling.notes
+    notes = display.notes
     parameters: list[str] = []
     body: list[str] = []
     freed = last_uses(graph)
@@ -329,30 +330,30 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
             flattened.append(node)
             continue
         if node.op == "placeholder":
-            text = _parameter(node, spelling, notes.type_of(node))
+            text = _parameter(node, display, notes.type_of(node))
             parameters.append(notes.parameter(node, text))
             plain = node.target.lstrip("*")
             if plain != node.name:
                 body.append(f"{node.name} = {plain}")
             continue
         if node.op == "output":
-            if node.type is not None and spelling.typed:
+            if node.type is not None and display.typed:
                 returns = f" -> {written_type(node.type)}"
-            text = format_statement(node, root, spelling)
+            text = format_statement(node, root, display)
             if graph.codegen is not None:
                 text = graph.codegen.generate_output(
                     _Text(text.removeprefix("return "))).rstrip()
             if trees is not None:
                 leaves = text.removeprefix("return ")
-                text = f"return {spelling.unflatten()}({leaves}, {root}._out_spec)"
-            written = notes.output(node, text, lambda value: format_argument(value, spelling))
+                text = f"return {display.unflatten()}({leaves}, {root}._out_spec)"
+            written = notes.output(node, text, lambda value: format_argument(value, display))
             if trees is not None and len(written) > 1:
-                written[0] = f"return {spelling.unflatten()}(["
+                written[0] = f"return {display.unflatten()}(["
                 written[-1] = f"], {root}._out_spec)"
             body += written
             continue
         body += notes.source_line(node)
-        text = format_statement(node, root, spelling, notes.type_of(node))
+        text = format_statement(node, root, display, notes.type_of(node))
         if freed[node]:
             names = " = ".join([each.name for each in freed[node]])
             text += ";  " + notes.dim(f"{names} = None")
@@ -363,31 +364,31 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
         parameters = list(trees.names)
         names = "".join([f"{node.name}, " for node in flattened]).rstrip()
         given = ", ".join(parameters)
-        call = f"{spelling.flatten()}([{given}], {root}._in_spec)"
+        call = f"{display.flatten()}([{given}], {root}._in_spec)"
         body[:0] = [*notes.leaves(flattened), f"{names} = {call}" if names else call]
         parameters = notes.trees(parameters)
     head = notes.signature(root, parameters, returns)
     if graph.codegen is not None:
         head = graph.codegen.gen_fn_def(list(parameters), returns).lstrip("\n")
-        spelling.globals.setdefault("torch", sys.modules[__package__.partition(".")[0]])
-        spelling.globals.update(graph.codegen.additional_globals())
+        display.globals.setdefault("torch", sys.modules[__package__.partition(".")[0]])
+        display.globals.update(graph.codegen.additional_globals())
     if graph.body_transformer is not None:
         changed = graph.body_transformer([f"{line}\n" for line in body])
         body = "".join(changed).splitlines()
     lines = "\n".join([f"    {line}" if line else "" for line in body or ["pass"]])
-    return f"\n{spelling.heading()}\n\n{head}\n{lines}\n    "
+    return f"\n{display.heading()}\n\n{head}\n{lines}\n    "
 
 
 def python_code(graph: "Graph", root_module: str = "self", **options: Any) -> PythonCode:
     """The graph as PyTorch prints it; options as in `Graph.python_code`."""
-    spelling = Display({node.name for node in graph.nodes}, Annotations(**options))
-    return PythonCode(_source(graph, root_module, spelling), spelling.globals)
+    display = Display({node.name for node in graph.nodes}, Annotations(**options))
+    return PythonCode(_source(graph, root_module, display), display.globals)
 
 
 def executable_code(graph: "Graph") -> PythonCode:
     """The graph as `GraphModule` runs it."""
-    spelling = Executable({node.name for node in graph.nodes}, Annotations())
-    return PythonCode(_source(graph, "self", spelling), spelling.globals, tuple(spelling.wrapped))
+    display = Executable({node.name for node in graph.nodes}, Annotations())
+    return PythonCode(_source(graph, "self", display), display.globals, tuple(display.wrapped))
 
 
 # Lists --------------------------------------------------------------------------------------------

@@ -13,15 +13,15 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from ..core import surface
 from ..core.handle import Tensor
-from ..core.op import OpOverload
-from ..core.subclass_door import door
+from ..core.overload import OpOverload
 from ..creation import _assert
+from ..facade import for_torch
+from ..table.derived_overloads import InplaceOverload, OutOverload
+from ..tensor.overridable import ask_from_now_on
 from . import traceback
 from .errors import TraceError
 from .graph import Graph
-from .library import recorded_form
 from .naming import OPERATORS, overload_name
 from .node import Node, map_aggregate
 from .operator_schemas import check_for_mutable_operation
@@ -121,7 +121,7 @@ def _asserted() -> str | None:
     return message.argval if message and message.opname == "LOAD_CONST" else ""
 
 
-_SLOTS = frozenset(("_cell", "_data", "_link", "_meta"))  # what tensors have
+_SLOTS = frozenset(("_cell", "_payload", "_link", "_record"))  # what tensors have
 
 
 class Proxy:
@@ -132,7 +132,7 @@ class Proxy:
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
         self.tracer = tracer or GraphAppendingTracer(node.graph)
-        door.arm()
+        ask_from_now_on()
         _watch_overloads()
 
     def __getattr__(self, name: str) -> "Attribute":
@@ -174,7 +174,7 @@ class Proxy:
         )
         name = _method_name(function)
         if name is None:
-            form = recorded_form(function, args, kwargs or {})
+            form = for_torch("library_calls").recorded_form(function, args, kwargs or {})
             return found[0].tracer.create_proxy(*form)
         kwargs = None if kwargs == {"alpha": 1} else kwargs  # a default, handed on
         return found[0].tracer.create_proxy("call_method", name, args, kwargs)
@@ -211,7 +211,7 @@ def _watch_overloads() -> None:
 
         return apply
 
-    for kind in (OpOverload, surface.InplaceOverload, surface.OutOverload, Packet, CustomOverload,
+    for kind in (OpOverload, InplaceOverload, OutOverload, Packet, CustomOverload,
                  CustomOpDef):
         kind.__call__ = watched(kind.__call__)  # type: ignore[method-assign]
 

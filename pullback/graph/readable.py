@@ -44,14 +44,9 @@ def innermost_line(stack_trace: str) -> str | None:
 class Annotations:
     """What stands beside the code proper; each method gives one kind of note."""
 
-    def __init__(
-        self,
-        verbose: bool = False,
-        include_stride: bool = False,
-        include_device: bool = False,
-        colored: bool = False,
-        expanded_def: bool = False,
-    ) -> None:
+    def __init__(self, verbose: bool = False, include_stride: bool = False,
+                 include_device: bool = False, colored: bool = False,
+                 expanded_def: bool = False) -> None:
         self.verbose = verbose  # types and source lines
         self.include_stride = include_stride
         self.include_device = include_device

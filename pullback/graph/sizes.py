@@ -14,12 +14,13 @@ from .. import errors
 from ..array.fake import Fake
 from ..array.size import Symbolic
 from ..core.handle import Tensor, make
-from ..core.op import overload
-from ..core.state import state, tied_block
+from ..core.overload import overload
 from ..symbolic.env import COMPARE, ShapeEnv, Source
 from ..symbolic.expr import Atom, Expr
 from ..symbolic.number import SymInt, SymNode, sym_ite, sym_max, sym_min
 from ..symbolic.views import following_strides
+from ..threads.blocks import tied_block
+from ..threads.state import state
 from .node import Node, map_aggregate
 
 _SIZE, _READ = overload("sym_size.int"), overload("_local_scalar_dense")
@@ -95,7 +96,7 @@ class SizeNodes:
 
     def counted(self, t: Tensor, value: Any) -> Any:
         """The number of elements of a tensor: a node of its own, not a product of sizes."""
-        if self.live is None or getattr(t._data, "interp", None) is not self.live:
+        if self.live is None or getattr(t._payload, "interp", None) is not self.live:
             return value
         node = value.node
         return SymInt(SymNode(node.raw, self.env, int, node.hint, how=(_COUNT, (t,))))
@@ -302,7 +303,7 @@ def symbolic_input(
 
     `wanted` says of each dim whether it is dynamic: True, False, (least, most), or UNBACKED.
     """
-    data = value._data
+    data = value._payload
     if data.symbolic:
         return value
     shape = []

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors, pytree
-from ..core import surface
-from ..core.op import OpOverload, apart
+from ..core.overload import OpOverload, apart
+from ..table.derived_overloads import InplaceOverload, OutOverload
 from ..table.packets import Packet
 
 
 def overloads(thing: Any) -> list:
     """The overloads that an overload, a family, or a tree of them means."""
-    if isinstance(thing, (OpOverload, surface.InplaceOverload, surface.OutOverload)):
+    if isinstance(thing, (OpOverload, InplaceOverload, OutOverload)):
         return [thing]
     if isinstance(thing, Packet):
         return [getattr(thing, name) for name in thing.overloads()]

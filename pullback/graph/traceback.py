@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -82,16 +81,7 @@ def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
 
 def annotate_fn(annotation_dict: dict[str, Any]) -> Callable:
     """The same for all calls of a function: a decorator."""
-
-    def decorate(function: Callable) -> Callable:
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with annotate(annotation_dict):
-                return function(*args, **kwargs)
-
-        return wrapped
-
-    return decorate
+    return annotate(annotation_dict)
 
 
 @contextlib.contextmanager

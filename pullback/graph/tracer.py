@@ -24,9 +24,10 @@ from typing import Any
 from .. import pytree
 from ..array.dtype import DType as dtype
 from ..core.handle import Tensor
-from ..core.state import count, tied_block
 from ..creation import _assert
 from ..errors import module_of
+from ..threads.blocks import tied_block
+from ..threads.state import count
 from .errors import NodeError, TraceError
 from .graph import Graph
 from .graph_module import GraphModule, for_users

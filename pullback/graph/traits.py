@@ -158,3 +158,16 @@ def nbytes(value: Any) -> int:
         elif _size(extent) == 0:
             return 0
     return total
+
+
+def memory(node):
+    """The node whose memory another one shows: by views, or because it has written there."""
+    node = owner(node)
+    while node._inputs and is_write(node):
+        node = owner(next(iter(node._inputs)))
+    return node
+
+
+def is_late(node) -> bool:
+    """Does a call with an effect belong to the backward?"""
+    return node.meta.get("partitioner_tag") == "must_be_in_backward"

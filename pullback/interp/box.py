@@ -6,8 +6,8 @@ import copy
 import math
 
 from ..core.handle import Box, Tensor, is_buffer, make
-from ..core.state import state
 from ..core.tape import Accumulate, level_own
+from ..threads.state import state
 
 
 class Wrapped(Box):
@@ -18,10 +18,10 @@ class Wrapped(Box):
     def __init__(self, interp, inner: Tensor):
         self.interp, self.inner = interp, inner
 
-    shape = property(lambda self: self.inner._data.shape)
-    dtype = property(lambda self: self.inner._data.dtype)
-    ndim = property(lambda self: self.inner._data.ndim)
-    strides = property(lambda self: self.inner._data.strides)
+    shape = property(lambda self: self.inner._payload.shape)
+    dtype = property(lambda self: self.inner._payload.dtype)
+    ndim = property(lambda self: self.inner._payload.ndim)
+    strides = property(lambda self: self.inner._payload.strides)
     offset = property(lambda self: self.inner.storage_offset() * self.dtype.itemsize)
     size = property(lambda self: math.prod(self.shape))
 
@@ -37,10 +37,11 @@ class Wrapped(Box):
 
     def _inner_rewritten(self, new: Tensor, everywhere: bool) -> Tensor:
         old = self.inner
-        data = new._data if is_buffer(old._data) else old._data.rewritten(new._data, everywhere)
-        keeps = everywhere or not state.record[level_own(old._data)]
+        data = new._payload if is_buffer(old._payload) else old._payload.rewritten(
+            new._payload, everywhere)
+        keeps = everywhere or not state.record[level_own(old._payload)]
         edge = old._edge if keeps else new._edge
-        return new if data is new._data and edge is new._edge else make(data, edge)
+        return new if data is new._payload and edge is new._edge else make(data, edge)
 
     def concrete(self, handle: Tensor, what: str) -> Tensor:
         """The handle below, where values may be looked at."""
@@ -63,13 +64,20 @@ def map_tensors(function, value):
     return value
 
 
+def map_flat(function, flat) -> tuple:
+    """Apply a function to all handles among flat arguments."""
+    return tuple([
+        function(v) if isinstance(v, Tensor)
+        else map_tensors(function, v) if isinstance(v, (list, tuple)) else v for v in flat])
+
+
 def lower(handle: Tensor) -> None:
     """Give a handle the value and the history that it has one level below; a leaf stays one."""
-    inner = handle._data.inner
+    inner = handle._payload.inner
     leaf = type(handle._edge) is Accumulate
-    handle._data, handle._edge = inner._data, Accumulate(handle) if leaf else inner._edge
+    handle._payload, handle._edge = inner._payload, Accumulate(handle) if leaf else inner._edge
 
 
 def snapshot(t: Tensor) -> Tensor:
     """A handle with the same data and history, safe from later rebinding."""
-    return make(t._data, t._edge)
+    return make(t._payload, t._edge)

@@ -3,34 +3,29 @@
 Tensors of a class that takes part show `Marked` arrays, so that the test which the generated
 functions make anyway (`is it an ndarray?`) sends them to the general way, where `asked` looks for
 somebody to give the call to.  Functions that are written in Python (methods and properties that
-are not in the table, `nn.functional`) ask nobody until the first such class, or the first mode,
-comes into being: then `arm` exchanges their code, in place, for code that asks.  Programs without
-subclasses pay nothing.  Read next: `operator_dispatch.py`, the same
-protocol for operators; `core/subclass_door.py`, how the core gets here.
+are not in the table, `nn.functional`) ask in their first line, once there is such a class or a mode
+(`tensor/overridable.py`): until then that line looks at a name of their module.  Read next:
+`operator_dispatch.py`, the same protocol for operators.
 """
 
 from __future__ import annotations
 
-import sys
+import inspect
 import types
 import warnings
-from functools import cache
+from functools import partial
 
 import numpy as np
 
 from .. import errors
 from ..core.handle import Tensor, disabled
-from ..core.state import count, fast, state
-from ..core.subclass_door import (
-    UNASKED,
-    DisableTorchFunction,
-    NobodyAnswers,
-    door,
-    no_overrides,
-    waiting,
-)
+from ..core.subclass_door import UNASKED, NobodyAnswers, door
+from ..memory.storages import left, present
+from ..tensor.overridable import ask_from_now_on, publics
+from ..threads.asking import DisableTorchFunction, no_overrides
+from ..threads.state import count, fast, state
 
-_slot, _meta_slot = Tensor._data, Tensor._meta
+_slot = Tensor._payload
 _ndarray = np.ndarray
 
 
@@ -41,49 +36,19 @@ class Marked(np.ndarray):
 # classes
 
 
-_OWN = __package__.partition(".")[0]
-
-
-def _inside() -> bool:
-    """Is it this package that asks for an attribute?"""
-    return sys._getframe(2).f_globals.get("__name__", _OWN).partition(".")[0] == _OWN
-
-
 def _shown(t: Tensor):
-    cls = t.__class__
-    if cls._named and not _inside() and "_data" in t.__dict__:
-        return t.__dict__["_data"]
-    data = _slot.__get__(t)
+    data = present(t) if left else _slot.__get__(t)
     if data.__class__ is not _ndarray:
         return data
+    cls = t.__class__
     asks = cls._asked and not state.dispatch.overrides_off
     if asks or (cls._dispatched and not state.dispatch.no_subclasses):
         return data.view(Marked)
     return data
 
 
-def _shown_meta(t: Tensor):
-    if t.__class__._named and not _inside() and "_meta" in t.__dict__:
-        return t.__dict__["_meta"]
-    return _meta_slot.__get__(t)
-
-
-def _guarded(slot, shown) -> property:
-    """A slot whose name a class may use for itself: it and this package see different values."""
-
-    def put(t: Tensor, value) -> None:
-        if _inside():
-            slot.__set__(t, value)
-        else:
-            type(t)._named = True  # from now on its members are looked at closely
-            t.__dict__[slot.__name__] = value
-
-    return property(shown, put)
-
-
-_held = _guarded(_slot, _shown)  # the memory, marked while the class is to be asked
-_held_meta = _guarded(_meta_slot, _shown_meta)
-Tensor._asked = Tensor._dispatched = Tensor._named = False
+_held = property(_shown, _slot.__set__)  # the memory, marked while the class is to be asked
+Tensor._asked = Tensor._dispatched = False
 
 
 def begin(cls: type) -> None:
@@ -93,10 +58,10 @@ def begin(cls: type) -> None:
         cls.__torch_function__ = disabled  # it takes part in operators, not in functions
     cls._asked = cls.__torch_function__ is not disabled
     cls._dispatched = cls.__torch_dispatch__ is not disabled
-    if "_data" not in cls.__dict__ and cls._data is _slot:
-        cls._data, cls._meta = _held, _held_meta
+    if "_payload" not in cls.__dict__ and cls._payload is not _held:
+        cls._payload = _held
     if cls._asked:
-        arm()
+        ask_from_now_on()
     if cls._dispatched:
         count("DISPATCHES", 1)
 
@@ -266,35 +231,7 @@ def _named(public) -> str:
     return f"torch.{name}" if module.startswith("pullback") else name
 
 
-# code that asks
-
-
-def arm() -> None:
-    """From now on functions that are written in Python ask their arguments."""
-    fast["OVERRIDES"] = 1
-    for announced in waiting:
-        _exchange(*announced)
-    waiting.clear()
-
-
-class _Entry:
-    """What stands in the exchanged code of a function."""
-
-    __slots__ = ("fast", "function", "modes_only", "plain", "public", "quiet")
-
-    def __init__(self, public, plain: types.FunctionType, modes_only: bool, function):
-        self.public, self.plain, self.modes_only = public, plain, modes_only
-        self.function = function
-        self.quiet, self.fast = quiet, fast
-
-    def run(self, args: tuple, kwargs: dict):
-        if not fast["ACTIVE"] and (self.modes_only or not kwargs and quiet.issuperset(
-                [a.__class__ for a in args])):
-            return self.plain(*args, **kwargs)  # no mode, and nobody who could take part
-        answer = asked(self.public, args, kwargs)
-        if answer is UNASKED and self.function in tellers:
-            answer = tellers[self.function](*args, **kwargs)
-        return self.plain(*args, **kwargs) if answer is UNASKED else answer
+# functions that are written in Python
 
 
 # functions that tell a fact -> how a class is asked for it (`wrapper_subclass.py`)
@@ -302,70 +239,58 @@ tellers: dict = {}
 quiet: set[type] = {Tensor, int, float, bool, str, type(None), slice}  # take no part
 
 
-def _asking(*args, **kwargs):
-    return "entry".run(args, kwargs)  # the text is replaced by an entry
+def taken_over(function, given, named=None) -> tuple:
+    """What somebody else makes of a call of such a function: (answer,), or ()."""
+    dispatch = state.dispatch
+    if dispatch.declines is function:  # `redispatch_function`
+        dispatch.declines = False
+        return ()
+    values = given.values() if type(given) is dict else given
+    if not fast["ACTIVE"] and not named and quiet.issuperset([v.__class__ for v in values]):
+        return ()  # no mode, and nobody who could take part
+    args, kwargs = as_called(function, given) if type(given) is dict else (
+        _without_defaults(function, given), named or {})
+    public = publics.get(function)
+    answer = asked(public or partial(_itself, function), args, kwargs)
+    if answer is UNASKED and function in tellers:
+        answer = tellers[function](*args, **kwargs)
+    return () if answer is UNASKED else (answer,)
 
 
-def _asking_one(t):
-    entry = "entry"
-    if t.__class__ in entry.quiet and not entry.fast["ACTIVE"]:
-        return entry.plain(t)
-    return entry.run((t,), {})
+def _itself(function):
+    return function
 
 
-_BODIES = {
-    _asking: """
-        def made(*args, **kwargs):
-            if 0: {0}
-            return "entry".run(args, kwargs)
-        return made
-""",
-    _asking_one: """
-        def made(t):
-            if 0: {0}
-            entry = "entry"
-            if t.__class__ in entry.quiet and not entry.fast["ACTIVE"]:
-                return entry.plain(t)
-            return entry.run((t,), {{}})
-        return made
-"""}
+def as_called(function: types.FunctionType, given: dict) -> tuple[tuple, dict]:
+    """Positional arguments and keywords of a call, from the values of all parameters.
 
-
-@cache
-def _asking_code(asking: types.FunctionType, free: int) -> types.CodeType:
-    """The code of such a function with as many variables from outside as what it stands for has.
-
-    Code that only says that it has some crashes whoever looks at the variables of its frames.
+    Those with a default are keywords, and left out where they have it.
     """
-    if not free:
-        return asking.__code__
-    names = ", ".join([f"_free{i}" for i in range(free)])
-    space: dict = {}
-    exec(f"def outer({names}):{_BODIES[asking].format(names)}", space)
-    return space["outer"](*[None] * free).__code__
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names, plain = code.co_varnames, code.co_argcount
+    needed, end = plain - len(defaults), plain + code.co_kwonlyargcount
+    known = dict(zip(names[needed:plain], defaults)) | (function.__kwdefaults__ or {})
+    args = [given[n] for n in names[:needed]]
+    if code.co_flags & inspect.CO_VARARGS:
+        args += given[names[end]]
+    kwargs = {n: given[n] for n in names[needed:end]
+              if n not in known or given[n] is not known[n]}
+    return tuple(args), kwargs
 
 
-def _exchange(public, function: types.FunctionType, modes_only: bool = False) -> None:
-    """Give a function other code: it asks, and what it was runs if nobody takes part."""
-    if "_asks" in function.__dict__:
-        return
-    code = function.__code__
-    plain = types.FunctionType(code, function.__globals__, function.__name__,
-                               function.__defaults__, function.__closure__)
-    plain.__kwdefaults__ = function.__kwdefaults__
-    one = code.co_argcount == 1 and not code.co_flags & 0x0C and not code.co_kwonlyargcount
-    asking = _asking_code(_asking_one if one and not function.__defaults__ else _asking,
-                          len(code.co_freevars))
-    consts = tuple([_Entry(public, plain, modes_only, function) if c == "entry" else c
-                    for c in asking.co_consts])
-    function.__defaults__ = function.__kwdefaults__ = None
-    function.__code__ = asking.replace(
-        co_consts=consts, co_name=code.co_name,
-        co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
-    function.__wrapped__, function._asks = plain, True
+def _without_defaults(function: types.FunctionType, args: tuple) -> tuple:
+    """Positional arguments up to the last one that is not the default."""
+    defaults = function.__defaults__
+    if defaults and len(args) == function.__code__.co_argcount:
+        for default in reversed(defaults):
+            if args[-1] is not default:
+                break
+            args = args[:-1]
+    return args
 
 
 Tensor.as_subclass, Tensor._make_subclass = as_subclass, staticmethod(make_subclass)
-door.class_made, door.inherited, door.arm = begin, default, arm
+door.class_made, door.inherited, door.taken_over = begin, default, taken_over
+door.ask_from_now_on = ask_from_now_on
 door.asked, door.answered, door.members = asked, answered, members
 door.refuse_wrapper = refuse_wrapper

@@ -11,13 +11,14 @@ import functools
 from .. import errors
 from ..array.fake import Fake
 from ..core.events import MADE, RELAYS, VIEWED
-from ..core.handle import Cell, Tensor, cell_of, make
-from ..core.op import overload
-from ..core.stack import Interpreter, bind, tensors_in
-from ..core.state import state
-from ..core.surface import current
+from ..core.handle import Cell, Tensor, cell_of, make, tensors_in
+from ..core.overload import overload
+from ..core.stack import bind
+from ..memory.views import current
 from ..pytree import tree_map
-from .box import Wrapped, map_tensors
+from ..threads.state import state
+from .box import Wrapped, map_flat, map_tensors
+from .interpreter import Interpreter
 
 
 class Functional(Wrapped):
@@ -30,7 +31,7 @@ class Functional(Wrapped):
 
     @property
     def strides(self):
-        return self.inner._data.strides if self.shown is None else self.shown.strides
+        return self.inner._payload.strides if self.shown is None else self.shown.strides
 
 
 def _layout(data, device) -> Fake:
@@ -57,7 +58,7 @@ class Functionalize(Interpreter):
         return cell.version > 0
 
     def unwrap(self, t):
-        return t._data.inner if self.mine(t) else t
+        return t._payload.inner if self.mine(t) else t
 
     def process(self, ov, flat):
         tensors = list(tensors_in(flat))
@@ -66,12 +67,12 @@ class Functionalize(Interpreter):
         if ov.is_view and self.copies_views and own:
             shown = self._shown(ov, flat)
             ov = copying(ov) or ov
-        out = self._below(bind, ov, tuple(map_tensors(self.unwrap, v) for v in flat))
+        out = self._below(bind, ov, map_flat(self.unwrap, flat))
         if shown is None:
             return map_tensors(self.wrap, out) if own else out
         if isinstance(out, Tensor):
-            return make(Functional(self, out, shown._data))
-        return type(out)([make(Functional(self, o, s._data)) for o, s in zip(out, shown)])
+            return make(Functional(self, out, shown._payload))
+        return type(out)([make(Functional(self, o, s._payload)) for o, s in zip(out, shown)])
 
     def _below(self, function, *args):
         before = state.mode, state.random
@@ -90,12 +91,12 @@ class Functionalize(Interpreter):
         """The layout of a view, which programs may ask for although there is a copy instead."""
 
         def fake(t: Tensor) -> Tensor:
-            return make(_layout(t._data, t.device))
+            return make(_layout(t._payload, t.device))
 
         before = state.mode, state.random, state.fakes
         state.mode, state.random, state.fakes.creates = 0, 0, True
         try:
-            return bind(ov, tuple(map_tensors(fake, v) for v in flat))
+            return bind(ov, map_flat(fake, flat))
         finally:
             state.mode, state.random, state.fakes = before
 
@@ -103,7 +104,7 @@ class Functionalize(Interpreter):
         """A copy shows the layout that the view had."""
         if not self.copies_views:
             return None
-        return make(Functional(self, new._data.inner, _layout(old, new.device)), new._edge)
+        return make(Functional(self, new._payload.inner, _layout(old, new.device)), new._edge)
 
     def made(self, t: Tensor) -> Tensor:
         """A tensor that was just made from Python values, as one of this level."""

@@ -14,11 +14,12 @@ from .. import errors
 from ..core.events import BEGINS_LEAF
 from ..core.formula import push_of
 from ..core.handle import Tensor, make
-from ..core.stack import Interpreter, bind
-from ..core.state import state, tied
-from ..core.tape import _save
+from ..core.stack import bind
 from ..table.packets import ops
-from .box import Wrapped, lower, map_tensors
+from ..threads.blocks import called_by, tied
+from ..threads.state import state
+from .box import Wrapped, lower, map_flat
+from .interpreter import Interpreter
 
 transposer = None  # set by autograd: (overload, args, outs, tangents) -> output tangents
 
@@ -49,13 +50,13 @@ class Jvp(Interpreter):
         return make(Dual(self, primal, tangent))
 
     def primal(self, t):
-        return t._data.inner if self.mine(t) else t
+        return t._payload.inner if self.mine(t) else t
 
     def tangent(self, value):
         """The tangent of a handle; None for anything that has none."""
         if type(value) is list or type(value) is tuple:
             return [self.tangent(v) for v in value]
-        return value._data.tangent if self.mine(value) else None
+        return value._payload.tangent if self.mine(value) else None
 
     def __enter__(self):
         # the switch of `forward_ad.set_fwd_grad_enabled`: each level begins with its own
@@ -80,7 +81,7 @@ class Jvp(Interpreter):
             state.forward = inside
 
     def _pushed(self, ov, flat, tangents_too: bool):
-        args = tuple(map_tensors(self.primal, v) for v in flat)
+        args = map_flat(self.primal, flat)
         if not tangents_too:
             return bind(ov, args)
         tangents = [self.tangent(v) for v in flat]
@@ -88,7 +89,8 @@ class Jvp(Interpreter):
             return ov.decomposition(*flat)
         out = bind(ov, args)
         outs = list(out) if isinstance(out, (list, tuple)) else [out]
-        new = push(ov, args, tangents, out, outs)
+        with called_by(called_by.FORMULA):
+            new = push(ov, args, tangents, out, outs)
         if new is None:
             return out
         made = [
@@ -104,14 +106,14 @@ class Jvp(Interpreter):
     def begin_leaf(self, t: Tensor) -> None:
         """Make a tensor of a lower level a dual of this one, with tangent zero."""
         if not self.continues_tape:
-            self.note_rebinding(t, t._data)
-            primal = make(t._data)
-            t._data = Dual(self, primal, zeros(primal))
+            self.note_rebinding(t, t._payload)
+            primal = make(t._payload)
+            t._payload = Dual(self, primal, zeros(primal))
 
     on = {BEGINS_LEAF: begin_leaf}
 
     def restore(self, handle, old) -> None:
-        if isinstance(handle._data, Dual):
+        if isinstance(handle._payload, Dual):
             lower(handle)
 
 
@@ -242,10 +244,7 @@ def _diagonal(ov, args, tangents, outs) -> Tensor:
     """The pullback formulas applied to tangents: each partial Jacobian is diagonal."""
     rule = ov.rule
     flags = [True] * len(rule.inputs)
-    saved = tuple(
-        _save(spec, guard, flags, ov, args, outs, rule.outputs)
-        for spec, guard in zip(rule.saves, rule.guards)
-    )
+    saved = rule.save(flags, args, outs)
     complex_ = outs[0].dtype.is_complex or any(
         isinstance(args[i], Tensor) and args[i].dtype.is_complex for i in rule.inputs
     )

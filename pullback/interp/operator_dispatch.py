@@ -19,11 +19,16 @@ from ..array import dtype as dt
 from ..array.fake import Fake
 from ..core import stack, surface
 from ..core.events import MET_WRAPPER
-from ..core.handle import Tensor, cell_of, make
-from ..core.op import overload
-from ..core.stack import tensors_in
-from ..core.state import count, fast, off, state, tied
-from ..core.subclass_door import Bare, door
+from ..core.handle import Tensor, cell_of, make, tensors_in
+from ..core.overload import overload
+from ..core.subclass_door import door
+from ..memory.fresh import note_birth
+from ..memory.versions import bump, mark_inference
+from ..memory.views import link_views, refresh
+from ..table.derived_overloads import InplaceOverload, OutOverload, overload_name
+from ..threads.asking import Bare
+from ..threads.blocks import tied
+from ..threads.state import count, fast, off, state
 from .function_overrides import _slot, method_of
 
 _new = object.__new__
@@ -71,15 +76,15 @@ class Outer(Fake):
 
 def again(t: Tensor) -> Tensor:
     """A handle of the right class: internal ones of a wrapper's data are plain tensors."""
-    box = t._data
+    box = t._payload
     if box.__class__ is not Outer or t.__class__ is not Tensor:
         return t
     owner = box.owner()
-    if owner is not None and owner._data is box and owner._edge is t._edge:
+    if owner is not None and owner._payload is box and owner._edge is t._edge:
         return owner  # the user's own
     new = _new(box.cls)
     new.__dict__ = box.attributes
-    new._data, new._edge, new._link, new._meta = box, t._edge, t._link, t._meta
+    new._payload, new._edge, new._link, new._record = box, t._edge, t._link, t._record
     new._cell = t._cell or box.cell
     return new
 
@@ -87,15 +92,15 @@ def again(t: Tensor) -> Tensor:
 def shared(cls: type, data: Tensor) -> Tensor:
     """A handle of another class on the same memory, without history."""
     new = _new(cls)
-    if fast["ACTIVE"] or data._link is not None or type(data._data) is not np.ndarray:
+    if fast["ACTIVE"] or data._link is not None or type(data._payload) is not np.ndarray:
         with Bare():
             source = data.detach()
-            new._data, new._cell = source._data, cell_of(source)
+            new._payload, new._cell = source._payload, cell_of(source)
     else:
-        new._data, new._cell = data._data, cell_of(data)
-    new._edge = new._link = new._meta = None
+        new._payload, new._cell = data._payload, cell_of(data)
+    new._edge = new._link = new._record = None
     if fast["BIRTHS"]:
-        stack.note_birth(new)
+        note_birth(new)
     return new
 
 
@@ -145,7 +150,7 @@ def _kept_results(node) -> list:
     for (name, kind, _, _), value in zip(rule.saves, node.saved):
         if kind == "out" and value is not None:
             number = rule.outputs.index(name)
-            if rule.diff_outputs[number] and not (number and "native_" in rule.overload.name):
+            if rule.diff_outputs[number] and not (number and rule.overload.op.statistics):
                 found.append(value)
     return found
 
@@ -184,10 +189,6 @@ def lifted(t: Tensor) -> Tensor:
     return called(overload("lift_fresh"), (t,), {}, [], present_mode())
 
 
-# arithmetic with a number, which compiled formulas do by an overload of its own
-NUMBERED = {f"{name}.Tensor": f"{name}.Scalar" for name in ("add", "sub", "mul", "div")}
-
-
 def of_formula(node, number) -> bool:
     """Is a number one of a node's formula, and not one of the user's in the place of a tensor?"""
     op = getattr(getattr(node, "rule", None), "op", None)
@@ -197,10 +198,10 @@ def of_formula(node, number) -> bool:
 
 
 def _as_compiled(ov, flat: tuple):
-    """The overload that PyTorch's formulas call."""
-    if ov.name in NUMBERED and isinstance(flat[1], (int, float, complex)):
+    """The overload that PyTorch's formulas call: that for a number, for one of their own."""
+    if ov.op.with_number and isinstance(flat[1], (int, float, complex)):
         if of_formula(state.observers.node, flat[1]):
-            return overload(NUMBERED[ov.name])
+            return overload(ov.op.with_number)
     return ov
 
 
@@ -211,7 +212,7 @@ def participants(flat: tuple) -> list | None:
     """The tensors to be asked, one of each class; None where a transform comes first."""
     found: list = []
     for t in tensors_in(flat):
-        data = _slot.__get__(t) if t.__class__._dispatched else t._data
+        data = _slot.__get__(t) if t.__class__._dispatched else t._payload
         if data.__class__ is Outer:
             t = again(t)
         else:
@@ -337,8 +338,8 @@ def proper(value):
 def _met(flat: tuple, level: int) -> None:
     """Tell a trace of wrappers from outside: one of a class may be asked for several."""
     for t in tensors_in(flat):
-        if (t._edge is not None and t._data.__class__ is Outer
-                and t._data.born is not state.stack[level]):
+        if (t._edge is not None and t._payload.__class__ is Outer
+                and t._payload.born is not state.stack[level]):
             state.stack[level].event(MET_WRAPPER, t)
 
 
@@ -350,16 +351,16 @@ def operator(ov, flat: tuple):
     if state.observers.node is not None:
         ov = _as_compiled(ov, flat)
     flat = tuple([proper(v) for v in flat])
-    for t in stack.tensors_in(flat):
+    for t in tensors_in(flat):
         if t._link is not None:
-            surface.refresh(t)
+            refresh(t)
     args, kwargs = ov.schema.as_called(flat)
     level = state.mode
     if level:
         _met(flat, level)
     if "pin_memory" in ov.schema.names and "pin_memory" not in kwargs and (
             state.observers.node is None):
-        from ..core.factories import added
+        from .factories import added
 
         extra = added(ov, any(isinstance(v, Tensor) for v in flat))
         kwargs |= {k: v for k, v in extra.items() if k not in kwargs}
@@ -367,7 +368,7 @@ def operator(ov, flat: tuple):
     if out is None:
         return None  # so it was answered: it has neither history nor memory
     out = _apart(out, flat)
-    if state.record[level] and any(t._edge is not None for t in stack.tensors_in(flat)):
+    if state.record[level] and any(t._edge is not None for t in tensors_in(flat)):
         if level:
             state.stack[level].record(ov, flat, out)
         else:
@@ -376,12 +377,12 @@ def operator(ov, flat: tuple):
         if state.observers.checkpoint is not None:
             state.observers.checkpoint.recorded(out, level)
     if state.inference and not level:
-        surface.mark_inference(out)
+        mark_inference(out)
     if ov.is_view and isinstance(flat[0], Tensor):
-        surface.link_views(ov, flat, out, level)
-        for t in stack.tensors_in(out if isinstance(out, (list, tuple)) else (out,)):
-            if t._data.__class__ is Outer:
-                t._data.cell = t._cell
+        link_views(ov, flat, out, level)
+        for t in tensors_in(out if isinstance(out, (list, tuple)) else (out,)):
+            if t._payload.__class__ is Outer:
+                t._payload.cell = t._cell
     return out
 
 
@@ -392,11 +393,11 @@ def _apart(out, flat: tuple):
     def one(t):
         if not isinstance(t, Tensor) or id(t) not in own and t._edge is None:
             return t
-        box = t._data
+        box = t._payload
         new = _new(type(t))
         new.__dict__ = t.__dict__ if box.__class__ is Outer else dict(t.__dict__)
-        new._data, new._cell = _slot.__get__(t), t._cell
-        new._edge = new._link = new._meta = None
+        new._payload, new._cell = _slot.__get__(t), t._cell
+        new._edge = new._link = new._record = None
         return new
 
     if isinstance(out, (list, tuple)):
@@ -418,11 +419,11 @@ def write(ov, flat: tuple):
         new = stack.bind_as_given(ov, flat)
         return x if new is x else ops.copy_(x, new)
     if x._link is not None:
-        surface.refresh(x)
+        refresh(x)
     level = state.mode
     if level:
         _met(flat, level)
-    tracked = any(t._edge is not None for t in stack.tensors_in(flat))
+    tracked = any(t._edge is not None for t in tensors_in(flat))
     recorded = tracked and state.record[level]
     views.may_write(x, tracked, level, ov.is_view)
     before = flat
@@ -433,17 +434,17 @@ def write(ov, flat: tuple):
             old = ops.clone(x)
         old._edge = x._edge
         before = tuple([old if v is x else v for v in flat])
-    elif recorded and ov.is_view and x._data.__class__ is Outer:  # its facts are about to change
-        before = (make(_facts(x._data), x._edge), *flat[1:])
-    function = surface.InplaceOverload(ov)
+    elif recorded and ov.is_view and x._payload.__class__ is Outer:  # its facts are about to change
+        before = (make(_facts(x._payload), x._edge), *flat[1:])
+    function = InplaceOverload(ov)
     shown = tuple([proper(v) for v in flat])
     args, kwargs = ov.schema.as_called(shown)
     version = cell_of(x).version
     called(function, tuple(args), kwargs, *found, ov)
-    if ov.is_view and x._data.__class__ is Outer:
+    if ov.is_view and x._payload.__class__ is Outer:
         _reshaped(ov, flat, x)
     if cell_of(x).version == version:
-        surface.bump(x)
+        bump(x)
     if recorded:
         new = make(_slot.__get__(x))
         if level:
@@ -468,7 +469,7 @@ def _reshaped(ov, flat: tuple, x: Tensor) -> None:
     """A wrapper's facts after `t_()` and the like: those of the view."""
     from ..array.evaluate import run_raw
 
-    box = x._data
+    box = x._payload
     new = run_raw(ov, (_facts(box), *flat[1:]))
     box.shape, box.strides, box.offset = new.shape, tuple(new.strides), new.offset
 
@@ -480,22 +481,22 @@ def write_out(ov, flat: tuple, outs: list) -> bool:
     if found is None:
         return False
     if not ov.is_composite:
-        name = surface.overload_name(ov)
+        name = overload_name(ov)
         name = "out" if name in ("default", "Tensor") else f"{name}_out"
-        function = surface.OutOverload(ov.op.base_name, name, [ov])
+        function = OutOverload(ov.op.base_name, name, [ov])
         args, kwargs = ov.schema.as_called(tuple([proper(v) for v in flat]))
         names = ["out"] if len(outs) == 1 else [r.name for r in ov.schema.returns]
         versions = [cell_of(t).version for t in outs]
         called(function, tuple(args), {**kwargs, **dict(zip(names, outs))}, *found, ov)
         for t, version in zip(outs, versions):
             if cell_of(t).version == version:
-                surface.bump(t)
+                bump(t)
         return True
     result = stack.bind_as_given(ov, flat)
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     for t, r in zip(outs, results):
-        if tuple(t._data.shape) != tuple(r._data.shape):
-            ops.resize_(t, list(r._data.shape))
+        if tuple(t._payload.shape) != tuple(r._payload.shape):
+            ops.resize_(t, list(r._payload.shape))
         ops.copy_(t, r)
     return True
 

@@ -15,15 +15,18 @@ from .. import errors
 from ..array import dtype as dt
 from ..array.consult import consult
 from ..array.evaluate import promoted, raw_of, rounded, run_raw, shape_of, spec
+from ..array.failures import failure, translated
 from ..array.size import Symbolic, from_data, hinted
 from ..core.events import MADE, RESHAPES
-from ..core.handle import Tensor, make
-from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
-from ..core.state import state, tied
+from ..core.handle import Tensor, make, tensors_in
+from ..core.stack import bind, level_of
 from ..memory.views import root
 from ..table.effects import effect_of
 from ..table.packets import ops
-from .box import Wrapped, map_tensors
+from ..threads.blocks import tied
+from ..threads.state import state
+from .box import Wrapped, map_flat, map_tensors
+from .interpreter import Interpreter
 
 
 class Traced(Wrapped):
@@ -71,7 +74,7 @@ def refuse_dtypes(ov, flat: tuple) -> None:
     large.  Only objections to dtypes count.
     """
     tensors = list(tensors_in(flat))
-    dtypes = tuple([t._data.dtype for t in tensors])
+    dtypes = tuple([t._payload.dtype for t in tensors])
     values = {d.char for d in dtypes} - {"l", "?"}  # int64 and bool are indices and masks
     unusual = _is_unusual(ov, flat)
     if not dtypes or not unusual and ov.op.grad and (values == {"f"} or values == {"d"}):
@@ -79,7 +82,7 @@ def refuse_dtypes(ov, flat: tuple) -> None:
     key = (ov, dtypes, unusual)
     if key in _PROBED or ov.is_random or ov.is_view or ov.custom:
         return
-    shapes = [hinted(t._data.shape) for t in tensors]
+    shapes = [hinted(t._payload.shape) for t in tensors]
     again = (key, *map(tuple, shapes))
     if again in _PROBED:
         return
@@ -105,20 +108,20 @@ def _differentiable(ov) -> tuple[int, ...]:
 def _is_unusual(ov, flat: tuple) -> bool:
     """Complex numbers, or integers and truth values for what is differentiated."""
     for i in _differentiable(ov):
-        if isinstance(flat[i], Tensor) and flat[i]._data.dtype.char in "l?":
+        if isinstance(flat[i], Tensor) and flat[i]._payload.dtype.char in "l?":
             return True
     return any(type(v) is complex for v in flat)
 
 
 def _is_mixed(ov, flat: tuple) -> bool:
     """Are operands of several dtypes or of a rare one, beside indices and masks?"""
-    kinds = {t._data.dtype.char for t in tensors_in(flat)} - {"l", "?"}
+    kinds = {t._payload.dtype.char for t in tensors_in(flat)} - {"l", "?"}
     return len(kinds) > 1 or not kinds <= {"f", "d"} or _is_unusual(ov, flat)
 
 
 def _in_one_dtype(ov, flat: tuple) -> tuple:
     """The arguments promoted as for the kernel: parts would promote what each of them meets."""
-    dtypes = {t._data.dtype for t in tensors_in(flat)}
+    dtypes = {t._payload.dtype for t in tensors_in(flat)}
     whole = ov.op.promote == "float" and any(d.kind in "biu" for d in dtypes)
     half = not _HALVES.isdisjoint(dtypes)
     if ov.op.promote not in _PROMOTING or len(dtypes) < 2 and not whole and not half:
@@ -146,10 +149,10 @@ def _computes(ov) -> bool:
 
 def _widened(flat: tuple) -> tuple:
     """The arguments in float32 instead of half precision."""
-    if not any(t._data.dtype in _HALVES for t in tensors_in(flat)):
+    if not any(t._payload.dtype in _HALVES for t in tensors_in(flat)):
         return flat
     return tuple([map_tensors(
-        lambda t: ops._to_copy(t, dtype=dt.float32) if t._data.dtype in _HALVES else t, v)
+        lambda t: ops._to_copy(t, dtype=dt.float32) if t._payload.dtype in _HALVES else t, v)
         for v in flat])
 
 
@@ -186,13 +189,13 @@ def _about_dtypes(error: Exception) -> bool:
 
 
 def _ones(t: Tensor):
-    return np.broadcast_to(np.ones((), t._data.dtype), hinted(t._data.shape))
+    return np.broadcast_to(np.ones((), t._payload.dtype), hinted(t._payload.shape))
 
 
 def _few(t: Tensor):
     """The same with large sizes made small."""
-    shape = [n if n <= _SMALL else _SMALL + n % _SMALL for n in hinted(t._data.shape)]
-    return np.broadcast_to(np.ones((), t._data.dtype), shape)
+    shape = [n if n <= _SMALL else _SMALL + n % _SMALL for n in hinted(t._payload.shape)]
+    return np.broadcast_to(np.ones((), t._payload.dtype), shape)
 
 
 def refuse_as_whole(ov, flat: tuple, raw: list) -> None:
@@ -229,11 +232,13 @@ class Trace(Interpreter):
         self.decompositions = decompositions or {}
         self.careful = getattr(decompositions, "careful", False)
         self.own: dict = {}  # arrays of tensors that the function itself made from values
+        self._creating: tuple = None, None  # `state.fakes` as it is, and where factories make fakes
         self.speak(recorder.dialect)
 
     def speak(self, dialect) -> None:
         """Record in a dialect (`graph/dialect.py`)."""
         self.dialect = self.recorder.dialect = dialect
+        self.convention = dialect.convention
         self.compositions = dialect.compositions
         self.on = {**type(self).on, **dialect.events}
 
@@ -269,12 +274,12 @@ class Trace(Interpreter):
 
     def made(self, t: Tensor) -> Tensor | None:
         """A tensor that was just made from Python values, as one of the graph."""
-        self.own[id(t._data)] = t._data
+        self.own[id(t._payload)] = t._payload
         return ops.lift_fresh_copy(t) if self.keeps_copies else None
 
     def reshapes(self, t: Tensor) -> None:
         """Refuse another shape in place for a tensor with data from outside."""
-        held = next((old for ref, old in self.rebound if ref() is t), t._data)
+        held = next((old for ref, old in self.rebound if ref() is t), t._payload)
         if self.fake and not self.adopts and isinstance(held, np.ndarray) and (
                 id(held) not in self.own):
             raise errors.TransformError(errors.text(
@@ -316,7 +321,7 @@ class Trace(Interpreter):
             edge = t._edge if isinstance(t, Tensor) and self.mine(t) else None
             node = getattr(edge, "node", edge)  # of several outputs
             if node is not None:
-                self.recorder.taped(t._data.node, node.seq)
+                self.recorder.taped(t._payload.node, node.seq)
 
     def whole(self, ov, flat):
         """A composite operator as one node; NotImplemented where its parts are needed.
@@ -339,15 +344,15 @@ class Trace(Interpreter):
         tracked = state.record[self.level] and any(t._edge is not None for t in tensors)
         if tracked and not (one and self.dialect.rule(ov) is not None):
             return NotImplemented
-        values = tuple(map_tensors(self._value, v) for v in flat)
+        values = map_flat(self._value, flat)
         state.observers.trace = None
         try:
             out = self.below(ov, values)
         finally:
             state.observers.trace = self
         made = list(tensors_in(out if isinstance(out, (list, tuple)) else (out,)))
-        shared = {id(root(t)._data) for t in tensors_in(values)}
-        if not made or any(id(root(t)._data) in shared for t in made):
+        shared = {id(root(t)._payload) for t in tensors_in(values)}
+        if not made or any(id(root(t)._payload) in shared for t in made):
             return NotImplemented
         found = self._recorded(ov, flat, out)
         if tracked:
@@ -363,7 +368,7 @@ class Trace(Interpreter):
 
     def node(self, t: Tensor):
         """The graph node of a handle; a tensor from outside becomes a constant of the graph."""
-        return t._data.node if self.mine(t) else self.recorder.constant(t)
+        return t._payload.node if self.mine(t) else self.recorder.constant(t)
 
     def process(self, ov, flat):
         refuse_dtypes(ov, flat)
@@ -371,28 +376,28 @@ class Trace(Interpreter):
         if ov.op.trusts is True and self.careful and self.recorder.pulled is None:
             replacement = None  # called by the user, there was no forward
         if replacement is not None and self.careful and state.fakes.sizes is not None and from_data(
-                [t._data.shape for t in tensors_in(flat)], marked=False):
+                [t._payload.shape for t in tensors_in(flat)], marked=False):
             replacement = None  # it would take sizes for neither 0 nor 1
         if replacement is not None:
             out = self._replaced(ov, replacement, flat)
             if out is not NotImplemented:
                 return out
-        values = tuple(map_tensors(self._value, v) for v in flat)
+        values = map_flat(self._value, flat)
         out = self.below(ov, values)
         if not ov.schema.returns:  # called for what it does
             self.recorded_effect(
-                self.recorder.call(ov, tuple(map_tensors(self.node, v) for v in flat), None))
+                self.recorder.call(ov, map_flat(self.node, flat), None))
             return None
         if not isinstance(out, (Tensor, list, tuple)):
             if isinstance(out, Symbolic) and out.hint is None:
-                node = self.recorder.call(ov, tuple(map_tensors(self.node, v) for v in flat), out)
+                node = self.recorder.call(ov, map_flat(self.node, flat), out)
                 self.recorder.sizes.defined(out, node)
             return out  # a Python value of an operator such as `equal`
         return self._recorded(ov, flat, out)
 
     def _recorded(self, ov, flat, out):
         """What the function gets for an operator: its example value, with a node of its own."""
-        nodes = tuple(map_tensors(self.node, v) for v in flat)
+        nodes = map_flat(self.node, flat)
         node = self.recorder.call(ov, nodes, out)
         if effect_of(ov) is not None:
             self.recorded_effect(node)
@@ -405,7 +410,7 @@ class Trace(Interpreter):
         if value is not None:
             for p, v in zip(picked, value):
                 if isinstance(v, Tensor):
-                    self.recorder.values[p._data.node] = v
+                    self.recorder.values[p._payload.node] = v
         return type(out)(*picked) if hasattr(out, "_fields") else type(out)(picked)
 
     def _picked(self, node, out) -> list:
@@ -473,14 +478,14 @@ class Trace(Interpreter):
         finally:
             recorder.origin, state.record[self.level] = origin, before
         if replacement is ov.decomposition and (given is not flat or _is_mixed(ov, flat)):
-            wanted = self.below(ov, tuple(map_tensors(self._value, v) for v in flat))
+            wanted = self.below(ov, map_flat(self._value, flat))
             if given is not flat:
                 out = _narrowed(out, wanted)
             if _dtypes(wanted) != _dtypes(out):
                 return NotImplemented  # the parts promote in another way
         # an input that came back unchanged is another handle now: the tape will write on it, and
         # that a result looks at an intermediate is nobody's business
-        out = map_tensors(lambda t: make(t._data), out)
+        out = map_tensors(lambda t: make(t._payload), out)
         self.taken_apart(ov, flat, out)
         return out
 
@@ -488,15 +493,18 @@ class Trace(Interpreter):
         """Told of a decomposition."""
 
     def _value(self, t: Tensor) -> Tensor:
-        value = t._data.inner if self.mine(t) else t
-        return make(value._data) if value._edge is not None else value
+        value = t._payload.inner if self.mine(t) else t
+        return make(value._payload) if value._edge is not None else value
 
     def below(self, ov, values):
         """Run on the example values, one level down."""
         before = state.mode, state.random, state.fakes
         state.mode, state.random = self.previous
-        if self.fake and not state.fakes.creates:
-            state.fakes.creates = True
+        if self.fake and not before[2].creates:
+            if self._creating[0] is not before[2]:  # made once: setting an attribute copies
+                state.fakes.creates = True
+                self._creating = before[2], state.fakes
+            state.fakes = self._creating[1]
         try:
             return bind(ov, values)
         finally:

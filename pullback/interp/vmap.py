@@ -11,13 +11,15 @@ import warnings
 
 from .. import errors
 from ..array import dtype as dt
+from ..array.failures import failure
 from ..array.generator import Generator, default_generator
 from ..array.layout import is_arranged
 from ..core.events import BEGINS_LEAF
 from ..core.handle import Tensor, make
-from ..core.stack import Interpreter, bind, failure
+from ..core.stack import bind
 from ..table.packets import ops
 from .box import Wrapped, map_tensors
+from .interpreter import Interpreter
 
 
 class _Fallback:
@@ -46,16 +48,16 @@ class Batched(Wrapped):
 
     @property
     def shape(self):
-        shape = self.inner._data.shape
+        shape = self.inner._payload.shape
         return shape[: self.dim] + shape[self.dim + 1 :]
 
     @property
     def ndim(self):
-        return self.inner._data.ndim - 1
+        return self.inner._payload.ndim - 1
 
     @property
     def strides(self):
-        strides = self.inner._data.strides
+        strides = self.inner._payload.strides
         return strides[: self.dim] + strides[self.dim + 1 :]
 
     def concrete(self, handle, what: str):
@@ -76,7 +78,7 @@ class Vmap(Interpreter):
     """One level of batching over `size` examples."""
 
     title = "vmap"
-    random = True
+    random = maps = True
     counts_births = True
 
     def __init__(self, size: int, randomness: str = "error"):
@@ -95,7 +97,7 @@ class Vmap(Interpreter):
         """The handle below with the hidden dimension in front."""
         if not self.mine(t):
             return t
-        box = t._data
+        box = t._payload
         return box.inner if box.dim == 0 else ops.movedim(box.inner, box.dim, 0)
 
     def process(self, ov, flat):
@@ -130,7 +132,7 @@ class Vmap(Interpreter):
         batched, args = [], []
         for v in flat:
             if isinstance(v, Tensor):
-                box = v._data
+                box = v._payload
                 if getattr(box, "interp", None) is self and not box.outer:
                     batched.append(True)
                     args.append(box.inner if box.dim == 0 else self.front(v))
@@ -177,7 +179,7 @@ class Vmap(Interpreter):
 
     def _same_numbers(self, ov, flat):
         """A draw that depends on values: each example gets it from the same state."""
-        from ..core.state import state
+        from ..threads.state import state
 
         if state.mode:
             raise errors.TransformError(errors.text(
@@ -198,7 +200,7 @@ class Vmap(Interpreter):
 
     def _below_in(self, function, *args):
         """Call a function with this level's randomness out of the way."""
-        from ..core.state import state
+        from ..threads.state import state
 
         before, state.random = state.random, self.previous[1]
         try:
@@ -241,7 +243,7 @@ class Vmap(Interpreter):
     def begin_leaf(self, t: Tensor) -> None:
         """Give each example its own leaf, if the tensor was made inside."""
         if id(t) in self.born:
-            t._data = Batched(self, self.stacked(make(t._data)), 0)
+            t._payload = Batched(self, self.stacked(make(t._payload)), 0)
 
     on = {BEGINS_LEAF: begin_leaf}
 
@@ -252,7 +254,7 @@ class Vmap(Interpreter):
                     "vmap: this inplace write is not possible: a value that differs per example "
                     "was written into a tensor from outside of vmap "
                     f"({errors.user_line(2)})",
-                    f"tensor: {handle.dtype.name}{list(handle._data.shape)}"
+                    f"tensor: {handle.dtype.name}{list(handle._payload.shape)}"
                     f"{errors.variable_of(handle)}",
                     "create the tensor inside the mapped function, or pass it as a mapped argument",
                 )

@@ -20,10 +20,12 @@ from ..array.dims import wrap_dim
 from ..array.layout import STRIDED
 from ..array.size import Size, Symbolic, whole
 from ..core.handle import Cell, Tensor, disabled
-from ..core.op import overload
-from ..core.state import state
-from ..core.subclass_door import UNASKED, no_overrides
-from .function_overrides import arm, tellers
+from ..core.overload import overload
+from ..core.subclass_door import UNASKED
+from ..tensor.overridable import ask_from_now_on
+from ..threads.asking import no_overrides
+from ..threads.state import state
+from .function_overrides import tellers
 from .operator_dispatch import FACTS, Outer, called
 
 _new = object.__new__
@@ -79,8 +81,8 @@ def make_wrapper_subclass(
     box.owner, box.layout = weakref.ref(new), layout
     box.asks = told
     ask_classes_for(told | {"layout"} if layout is not STRIDED else told)
-    new._data, new._cell = box, box.cell
-    new._edge = new._link = new._meta = None
+    new._payload, new._cell = box, box.cell
+    new._edge = new._link = new._record = None
     with no_overrides():
         return new.requires_grad_(True) if requires_grad else new
 
@@ -131,13 +133,13 @@ def _sizes(t: Tensor, op: str, own):
 
 def _size(t: Tensor, dim: int | None = None):
     if dim is None:
-        return Size(_sizes(t, "sym_size", t._data.shape))
+        return Size(_sizes(t, "sym_size", t._payload.shape))
     count = _told(t, overload("dim"))
-    return _sizes(t, "sym_size", t._data.shape)[wrap_dim(dim, count)]
+    return _sizes(t, "sym_size", t._payload.shape)[wrap_dim(dim, count)]
 
 
 def _stride(t: Tensor, dim: int | None = None):
-    own = tuple([s // t._data.dtype.itemsize for s in t._data.strides])
+    own = tuple([s // t._payload.dtype.itemsize for s in t._payload.strides])
     found = _sizes(t, "sym_stride", own)
     return found if dim is None else found[dim]
 
@@ -161,7 +163,7 @@ def _numel(t: Tensor) -> int:
 
 
 def _layout(t: Tensor):
-    box = t._data
+    box = t._payload
     if box.__class__ is Outer and "layout" not in box.asks:
         return box.layout
     return _told(t, prim.layout.default)
@@ -183,7 +185,7 @@ def ask_classes_for(asks: frozenset) -> None:
     """From now on functions that tell these facts ask the class, where a tensor wants that."""
     if not asks:
         return
-    arm()
+    ask_from_now_on()
     for kind in asks:
         for name, is_property, ask in _TELLS[kind]:
             known = Tensor.__dict__[name]
@@ -191,7 +193,7 @@ def ask_classes_for(asks: frozenset) -> None:
 
 
 def _tell(kind: str, ask: Callable, t: Tensor, *args, **kwargs):
-    data = t._data
+    data = t._payload
     if data.__class__ is Outer:
         asked = not state.mode and (kind in data.asks or kind == "layout")
     else:

@@ -14,8 +14,8 @@ from typing import Any
 
 from .. import errors
 from ..array import dtype as dt
-from ..core.op import OpOverload
-from ..core.stack import tensors_in
+from ..core.handle import tensors_in
+from ..core.overload import OpOverload
 from ..table.effects import EffectType, register_effect
 from . import definition as _definitions
 from .definition import CustomOpDef, FakeImplCtx, Tag, definitions, known_device

@@ -22,17 +22,21 @@ from ..array.evaluate import is_array
 from ..array.fake import Fake, fake_like
 from ..array.size import Symbolic
 from ..autograd.grad_mode import no_grad
-from ..core.handle import Tensor, cell_of, is_buffer, make
-from ..core.op import Op, OpName, OpOverload, no_match
-from ..core.stack import bind, tensors_in
-from ..core.state import fast, state
+from ..core.handle import Tensor, cell_of, is_buffer, make, tensors_in
+from ..core.op import Op, OpName
+from ..core.overload import OpOverload
+from ..core.stack import bind
 from ..core.subclass_door import UNASKED
-from ..core.surface import assign, bump, mark_written, may_write
 from ..interp import operator_dispatch
 from ..interp.box import map_tensors
 from ..interp.function_overrides import asked
+from ..memory.assign import assign
+from ..memory.versions import bump, mark_written
+from ..memory.views import may_write
+from ..table.arguments import no_match
 from ..table.effects import EffectType, register_effect
 from ..table.tags import Tag
+from ..threads.state import fast, state
 from .calls import flattened, function_for, rebuilt
 from .fallback import through
 
@@ -107,6 +111,11 @@ class CustomOverload(OpOverload):
     @property
     def namespace(self) -> str:
         return self.definition._namespace
+
+    @property
+    def lacks_fake(self) -> bool:
+        """Does nobody know its results without data?"""
+        return self.definition.lacks_fake
 
 
 _DEVICES = ("cpu", "cuda", "meta", "hip", "hpu", "ipu", "lazy", "maia", "mps", "mtia", "ve", "xla",
@@ -335,9 +344,14 @@ class CustomOpDef:
             seen.append(o)
         return outs
 
+    @property
+    def lacks_fake(self) -> bool:
+        """Does nobody know its results without data?  Who only writes has none."""
+        return self._fake is None and bool(self.schema.returns or not self._written)
+
     def _faked(self, *raw):
         """What the registered fake makes of arrays without data; who only writes needs none."""
-        if self._fake is None and (self.schema.returns or not self._written):
+        if self.lacks_fake:
             raise errors.DerivativeNotWritten(
                 errors.text(
                     f"{self._opoverload} has no fake: capture and compile "
@@ -494,7 +508,7 @@ class CustomOpDef:
             finally:
                 state.dispatch.in_autograd = state.dispatch.in_autograd[:-1]
         if self._low and self._backward is None and not fast["ACTIVE"] and all(
-                is_buffer(t._data) and not t._dispatched for t in tensors_in(flat)):
+                is_buffer(t._payload) and not t._dispatched for t in tensors_in(flat)):
             return through(self, flat)
         return self._call(flat)
 
@@ -550,7 +564,7 @@ class CustomOpDef:
         if somebody is not None:
             return self._written_by(somebody, flat, tensors)
         plain = not (fast["ACTIVE"] and (state.mode or state.fakes.mode))
-        if plain and all(is_buffer(t._data) for t in tensors_in(flat)):
+        if plain and all(is_buffer(t._payload) for t in tensors_in(flat)):
             for t in tensors_in(flat):
                 if t._link is not None:
                     t.shape  # noqa: B018  (brings a view up to date)
@@ -560,7 +574,7 @@ class CustomOpDef:
             for t, h in zip(tensors, tensors_in([handles[i] for i in self._written])):
                 for _ in range(h._cell.version if h._cell is not None else 0):
                     bump(t)  # once for the call, and for every write inside
-            outs = map_tensors(lambda t: make(t._data), outs)
+            outs = map_tensors(lambda t: make(t._payload), outs)
         else:
             out = bind(self._pure, flat)
             out = [out] if len(self._pure.schema.returns) == 1 else out
@@ -590,7 +604,7 @@ class CustomOpDef:
 
 
 def _level(t: Tensor) -> int:
-    interp = getattr(t._data, "interp", None)
+    interp = getattr(t._payload, "interp", None)
     return 0 if interp is None else interp.level
 
 
@@ -623,7 +637,7 @@ def _raw(value):
         return [_raw(v) for v in value]
     if not isinstance(value, Tensor):
         return value
-    return value._data if value._link is None else value.detach()._data
+    return value._payload if value._link is None else value.detach()._payload
 
 
 def _fake_handles(value):
@@ -643,6 +657,6 @@ def _facts(value):
 
 
 def _shares(a: Tensor, b: Tensor) -> bool:
-    one, two = a._data, b._data
+    one, two = a._payload, b._payload
     plain = type(one) is np.ndarray and type(two) is np.ndarray
     return plain and one.size > 0 and two.size > 0 and np.may_share_memory(one, two)

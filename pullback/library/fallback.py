@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import errors
 from ..autograd.function import Function
-from ..core.handle import Tensor
-from ..core.stack import tensors_in
-from ..core.state import state
+from ..core.handle import Tensor, tensors_in
+from ..threads.state import state
 from .calls import flattened, rebuilt, spread, warn_of
 
 if TYPE_CHECKING:

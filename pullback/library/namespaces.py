@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import errors
-from ..core.op import OpOverload, no_match
-from ..core.state import fast
+from ..core.overload import OpOverload
 from ..core.subclass_door import UNASKED
-from ..core.surface import Derived
 from ..interp.function_overrides import asked
 from ..memory.storage_calls import found as memory_call
+from ..table.arguments import no_match
+from ..table.derived_overloads import Derived
 from ..table.effects import EffectType, register_effect
+from ..threads.state import fast
 from .definition import CustomOpDef, CustomOverload, definitions, known_device
 
 _whole_namespaces: set = set()  # of which there is a Library of the kind DEF

@@ -12,10 +12,9 @@ from typing import Any
 
 from .. import errors
 from ..array import device as dev
-from ..core.handle import is_buffer
-from ..core.op import OpOverload
-from ..core.stack import tensors_in
-from ..core.state import count, state
+from ..core.handle import is_buffer, tensors_in
+from ..core.overload import OpOverload
+from ..threads.state import count, state
 
 
 class _Kernels:
@@ -31,8 +30,8 @@ class _Kernels:
         if kinds:
             return NotImplemented  # classes that take part are asked themselves
         kwargs = kwargs or {}
-        devices = {dev.lookup(t._data)[0].partition(":")[0]
-                   for t in tensors_in((*args, *kwargs.values())) if is_buffer(t._data)}
+        devices = {dev.lookup(t._payload)[0].partition(":")[0]
+                   for t in tensors_in((*args, *kwargs.values())) if is_buffer(t._payload)}
         for device in (*devices, None):
             found = self.functions.get((repr(function), device))
             if found:

@@ -10,16 +10,20 @@ keeps all.  What remains of nothing is the identity, or NaN where there is none 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
-from ..absent import getter as _getter
 from ..array import dtype as dt
 from ..array.dims import wrap_dim, wrap_dims
 from ..core.handle import Tensor
+from ..facade import elsewhere
 from ..table.packets import ops
+from ..threads.state import fast
 
+_MASKED = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor")
 __all__ = [
+    *_MASKED,
     "amax",
     "amin",
     "argmax",
@@ -110,30 +114,34 @@ def _count(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None) -> Tens
     return kept.sum(_dims(dim, input.ndim), keepdim)
 
 
+def _sparse_too(function):
+    """The same of a sparse tensor (`sparse/masked.py`), whose specified elements take part."""
+
+    @functools.wraps(function)
+    def masked(input, *args, **kwargs):
+        if fast["PARTS"] and getattr(input, "entry_values", None) is not None:
+            from ..sparse import masked as sparse
+
+            return getattr(sparse, f"masked_{function.__name__}")(input, *args, **kwargs)
+        return function(input, *args, **kwargs)
+
+    return masked
+
+
 # reductions
 
 
-def sum(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+@_sparse_too
+def sum(input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype=None,
+        mask: Tensor | None = None) -> Tensor:
     """Sum of the selected elements."""
     dims = _dims(dim, input.ndim)
     return _filled(input, mask, 0).sum(dims, bool(keepdim), dtype=_sum_dtype(input, dtype))
 
 
-def prod(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+@_sparse_too
+def prod(input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype=None,
+         mask: Tensor | None = None) -> Tensor:
     """Product of the selected elements."""
     result = _filled(input, mask, 1).to(_sum_dtype(input, dtype))
     for d in reversed(_dims(dim, input.ndim)):
@@ -141,79 +149,45 @@ def prod(
     return result
 
 
-def amax(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+@_sparse_too
+def amax(input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype=None,
+         mask: Tensor | None = None) -> Tensor:
     """Largest of the selected elements."""
     dims = _dims(dim, input.ndim)
     return _filled(input, mask, _lowest).amax(dims, bool(keepdim)).to(_own_dtype(input, dtype))
 
 
-def amin(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+@_sparse_too
+def amin(input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype=None,
+         mask: Tensor | None = None) -> Tensor:
     """Smallest of the selected elements."""
     dims = _dims(dim, input.ndim)
     return _filled(input, mask, _highest).amin(dims, bool(keepdim)).to(_own_dtype(input, dtype))
 
 
-def argmax(
-    input: Tensor,
-    dim: int | None = None,
-    *,
-    keepdim: bool | None = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype=None,
+           mask: Tensor | None = None) -> Tensor:
     """Place of the largest of the selected elements, in the dtype of the input."""
     return _filled(input, mask, _lowest).argmax(dim, bool(keepdim)).to(_own_dtype(input, dtype))
 
 
-def argmin(
-    input: Tensor,
-    dim: int | None = None,
-    *,
-    keepdim: bool | None = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype=None,
+           mask: Tensor | None = None) -> Tensor:
     """Place of the smallest of the selected elements, in the dtype of the input."""
     return _filled(input, mask, _highest).argmin(dim, bool(keepdim)).to(_own_dtype(input, dtype))
 
 
-def logsumexp(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype=None,
+              mask: Tensor | None = None) -> Tensor:
     """Logarithm of the sum of exp of the selected elements."""
     identity = -math.inf if input.dtype.is_complex else _lowest
     dims = _dims(dim, input.ndim)
     return _filled(input, mask, identity).logsumexp(dims, keepdim).to(_own_dtype(input, dtype))
 
 
-def norm(
-    input: Tensor,
-    ord: float | None = 2.0,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+@_sparse_too
+def norm(input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool | None = False,
+         dtype=None, mask: Tensor | None = None) -> Tensor:
     """Norm of the vector of the selected elements."""
     ord = 2.0 if ord is None else ord
     filled = _filled(input, mask, math.inf if ord < 0 else 0)
@@ -221,14 +195,9 @@ def norm(
     return ops.linalg_vector_norm(filled, ord, dims, bool(keepdim), dtype=dtype)
 
 
-def mean(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+@_sparse_too
+def mean(input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype=None,
+         mask: Tensor | None = None) -> Tensor:
     """Mean of the selected elements."""
     target = _own_dtype(input, dtype)
     if not target.is_inexact:
@@ -241,14 +210,8 @@ def mean(
     return total / _count(input, dim, bool(keepdim), mask)
 
 
-def median(
-    input: Tensor,
-    dim: int = -1,
-    *,
-    keepdim: bool = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None,
+           mask: Tensor | None = None) -> Tensor:
     """Median of the selected elements, the lower of two; NaN elements do not count."""
     exact = not input.dtype.is_floating_point
     values = input.to(dt.float32) if exact else input
@@ -263,16 +226,10 @@ def median(
     return found.to(_own_dtype(input, dtype))
 
 
-def var(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: bool | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool | None = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+@_sparse_too
+def var(input: Tensor, dim: Dims = None, unbiased: bool | None = None, *,
+        correction: float | None = None, keepdim: bool | None = False, dtype=None,
+        mask: Tensor | None = None) -> Tensor:
     """Variance of the selected elements; the divisor is their number less `correction` (1)."""
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
@@ -291,16 +248,10 @@ def var(
     return (total / (count - correction).clamp(min=0)).to(target)
 
 
-def std(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: bool | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool | None = False,
-    dtype=None,
-    mask: Tensor | None = None,
-) -> Tensor:
+@_sparse_too
+def std(input: Tensor, dim: Dims = None, unbiased: bool | None = None, *,
+        correction: float | None = None, keepdim: bool | None = False, dtype=None,
+        mask: Tensor | None = None) -> Tensor:
     """Standard deviation of the selected elements: the square root of `var`."""
     return var(
         input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask
@@ -324,12 +275,14 @@ def cumprod(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) 
     return _filled(input, mask, 1).cumprod(dim, dtype=dtype).to(dtype)
 
 
+@_sparse_too
 def softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """Softmax over the selected elements; the others get 0."""
     dim = wrap_dim(dim, input.ndim)
     return ops.softmax(_filled(input, mask, _lowest), dim, dtype=_own_dtype(input, dtype))
 
 
+@_sparse_too
 def log_softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """Logarithm of softmax over the selected elements; the others get -inf."""
     dim = wrap_dim(dim, input.ndim)
@@ -370,4 +323,11 @@ def logaddexp(
     return ops.logaddexp(one, two).to(_own_dtype(input, dtype))
 
 
-__getattr__ = _getter(__name__)
+def __getattr__(name: str):
+    """Masked tensors are loaded when a program asks for them."""
+    if name in _MASKED or name == "maskedtensor":
+        from importlib import import_module
+
+        found = import_module(f"{__name__}.maskedtensor")
+        return found if name == "maskedtensor" else globals().setdefault(name, getattr(found, name))
+    return elsewhere(__name__, name)

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from multiprocessing import connection, process, util
+from multiprocessing import AuthenticationError, connection, process, util
 from typing import Any
 
 from .shared import pass_on, taken
@@ -75,7 +75,10 @@ class _Office:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         end = None
         while True:
-            ready = select.select([self.door], [], [], 0.05 if self._may_end() else None)[0]
+            try:
+                ready = select.select([self.door], [], [], 0.05 if self._may_end() else None)[0]
+            except (OSError, ValueError):
+                return  # the process ends, and its main thread closed the door
             if ready:
                 self._answer()
             elif end is None and not threading.main_thread().is_alive():
@@ -104,7 +107,7 @@ class _Office:
                     pass_on(c, file)
                 finally:
                     os.close(file)
-        except (OSError, EOFError, KeyError, ValueError, process.AuthenticationError):
+        except (OSError, EOFError, KeyError, ValueError, AuthenticationError):
             pass  # whoever asked has gone, or had no right to: the others are served all the same
 
     def close(self) -> None:

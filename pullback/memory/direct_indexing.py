@@ -1,7 +1,7 @@
 """`x[key]` and `x[key] = value` of plain arrays, where nothing is recorded: NumPy's own indexing.
 
 Only for keys that mean the same to NumPy.  What is wrong about a key or a value is left to
-`memory/indexing.py`, which says it in PyTorch's words, and so is everything else.
+`indexing.py`, which says it in PyTorch's words, and so is everything else.  Read that next.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.handle import Tensor, make
-from ..core.state import state
+from ..memory.versions import bump
+from ..memory.views import may_write, refresh
+from ..threads.state import state
 
 _ndarray = np.ndarray
 _INDEX = {np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_)}
@@ -21,11 +23,11 @@ _LEAST = min(_LARGEST.values())  # what all of them hold
 
 def read(x: Tensor, key) -> Tensor | None:
     """The elements at index tensors, None if the key is of another kind."""
-    data = x._data
+    data = x._payload
     if type(x) is not Tensor or type(data) is not _ndarray or state.inference:
         return None
     if x._link is not None:
-        surface.refresh(x)
+        refresh(x)
         if x._edge is not None:
             return None
     kind = type(key)
@@ -55,7 +57,7 @@ def read(x: Tensor, key) -> Tensor | None:
 
 def _array(item: Tensor):
     """The array of an index tensor."""
-    index = item._data
+    index = item._payload
     if type(index) is _ndarray and index.ndim and index.dtype in _INDEX:
         return index
     return None
@@ -74,18 +76,18 @@ def _arrays(key: tuple) -> tuple | None:
 
 def write(x: Tensor, key, value) -> bool:
     """Store a number or a tensor of the same dtype; says whether it was done."""
-    data = x._data
+    data = x._payload
     if type(x) is not Tensor or type(data) is not _ndarray or state.mode or 0 in data.strides:
         return False
     if x._link is not None:
-        surface.refresh(x)
+        refresh(x)
         if x._edge is not None or x._link.base._edge is not None:
             return False
     kind = type(value)
     if kind is Tensor:
         if value._edge is not None or value._link is not None:
             return False
-        value = value._data
+        value = value._payload
         if type(value) is not _ndarray or value.dtype != data.dtype:
             return False
     elif not (kind is float or kind is int) or data.dtype.kind != "f":
@@ -96,14 +98,14 @@ def write(x: Tensor, key, value) -> bool:
     index = _plain(key)
     if index is None:
         return False
-    surface.may_write(x, False, 0)
+    may_write(x, False, 0)
     try:
         data[index] = value
-        surface.bump(x)
+        bump(x)
     except (IndexError, TypeError, ValueError, OverflowError):
         return False  # nothing was written: NumPy looks first
     except BaseException:
-        surface.bump(x)  # an interrupt between the two must not hide the write
+        bump(x)  # an interrupt between the two must not hide the write
         raise
     return True
 
@@ -130,4 +132,3 @@ def _is_basic(item) -> bool:
     return kind is int or item is Ellipsis
 
 
-from ..core import surface  # noqa: E402  (it needs the names above)

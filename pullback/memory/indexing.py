@@ -4,7 +4,7 @@ Whole numbers, slices, None, Ellipsis and bools become views (`select`, `slice`,
 index tensors and masks are collected, one per remaining dim, for one `index` or `index_put`.
 Operators are called through the table, so this works on handles of every level; values of tensors
 are not read, except that a 0-d integer tensor whose value is known counts as a number.
-Read `ops/index.py` next.
+Read next: `../ops/index.py`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .. import errors
 from ..array import dtype as dt
 from ..array.data import make_tensor_data
 from ..array.size import Symbolic
-from ..core import surface
 from ..core.handle import Tensor
-from ..core.state import fast, in_passing, state
+from ..memory.views import _repeats, may_write
+from ..threads.state import fast, in_passing, state
 from . import direct_indexing as direct
 
 END = 2**63 - 1
@@ -30,7 +30,7 @@ def getitem(x: Tensor, key) -> Tensor:
     """`x[key]`."""
     if type(key) is int:  # the most common key, without ceremony
         return _call("select", x, 0, _checked(key, x, 0))
-    if type(key) is slice and x._data.ndim:  # a slice, be it all of the tensor
+    if type(key) is slice and x._payload.ndim:  # a slice, be it all of the tensor
         return _call("slice", x, 0, *_bounds(key))
     if not fast["ACTIVE"] and x._edge is None:
         found = direct.read(x, key)
@@ -60,8 +60,8 @@ def setitem(x: Tensor, key, value) -> None:
             value = _rearranged(value, part.ndim - len(numbers), indices)
         part.index_put_([*numbers, *indices], value)
     elif not isinstance(value, Tensor):
-        if surface._repeats(part._data):
-            surface.may_write(part, False, 0)  # refuses it, though fill_ would do
+        if _repeats(part._payload):
+            may_write(part, False, 0)  # refuses it, though fill_ would do
         part.fill_(value)
     else:
         part.copy_(_fitted(value, part.ndim))
@@ -82,7 +82,7 @@ _table = None
 def _ops():
     global _table
     if _table is None:
-        from ..table.packets import ops
+        from ..core.op import ops
 
         _table = ops
     return _table
@@ -166,7 +166,7 @@ def _entries(x: Tensor, key) -> tuple[list, int]:
     """The entries of a key in a common form, and the number of dims that none of them names."""
     entries = [_normalised(item, x) for item in _parts(key)]
     used = sum(_consumed(item) for item in entries)
-    ndim = x._data.ndim
+    ndim = x._payload.ndim
     if ndim == 0 and used and not any(isinstance(item, Tensor) for item in entries):
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert "
@@ -199,7 +199,7 @@ def _basic(x: Tensor, key, for_write: bool = False):
         elif isinstance(item, slice):
             start, stop, step = _bounds(item)
             if not (start == 0 and stop in (None, END) and step == 1) or (
-                    state.mode and state.stack[state.mode].keeps_slice(out._data.shape[here])):
+                    state.mode and state.stack[state.mode].keeps_slice(out._payload.shape[here])):
                 out = _call("slice", out, here, start, stop, step)
             dim += 1
         elif item is Ellipsis:
@@ -314,7 +314,7 @@ def _number(index: Tensor):
 
 def _index_tensor(data, x: Tensor) -> Tensor:
     """An index tensor from a sequence or array."""
-    from ..core.stack import fresh, lifted
+    from .fresh import fresh, lifted
 
     array = make_tensor_data(list(data) if isinstance(data, range) else data)
     if array.size == 0:
@@ -328,7 +328,7 @@ def _index_tensor(data, x: Tensor) -> Tensor:
 
 def _checked(index: int, x: Tensor, dim: int, taken: int = 0) -> int:
     """The index, or the error in the words that `x[i]` uses."""
-    shape = x._data.shape  # a view that awaits a refresh has the right shape already
+    shape = x._payload.shape  # a view that awaits a refresh has the right shape already
     if dim >= len(shape):
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert "

@@ -1,7 +1,7 @@
 """What a handle holds now: its data, and the values behind it.
 
 Reading is where transforms that hide values refuse, and where a capture learns that Python has
-seen a number.  Read next: `core/surface.py`, which brings views up to date.
+seen a number.  Read next: `views.py`, which brings views up to date.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ import numpy as np
 
 from .. import errors
 from ..array.fake import Fake
-from ..core import surface
 from ..core.events import READ
 from ..core.handle import Box, Tensor
-from ..core.state import state
+from ..memory.views import refresh
+from ..threads.state import state
 
 
 def up_to_date(t: Tensor) -> Tensor:
     if t._link is not None:
-        surface.refresh(t)
+        refresh(t)
     return t
 
 
 def shown(t: Tensor):
     """The present data of a handle; real memory is up to date by itself, whatever the history."""
-    if t._link is not None and isinstance(t._data, Box):
-        surface.refresh(t)
-    return t._data
+    if t._link is not None and isinstance(t._payload, Box):
+        refresh(t)
+    return t._payload
 
 
 def concrete(t: Tensor, what: str) -> np.ndarray:
@@ -48,7 +48,7 @@ def concrete(t: Tensor, what: str) -> np.ndarray:
                 )
             )
         t = data.concrete(t, what)
-        data = t._data
+        data = t._payload
     if state.mode:
         state.stack[state.mode].event(READ, t)
     return data

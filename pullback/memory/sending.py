@@ -15,13 +15,11 @@ it before reading, or if it is about to end: then nobody shares the memory with 
 from __future__ import annotations
 
 import sys
-import weakref
 from typing import Any
 
 import numpy as np
 
 from .. import errors
-from . import shared as shared_memory
 from . import storages as memory
 
 SMALL = 1 << 15  # bytes that fit into a pipe beside the rest of a message
@@ -104,13 +102,10 @@ def _sent(given: Bytes) -> tuple:
     storage = given.storage
     if storage.device.type != "cpu":
         return _copied(given)
-    t = getattr(storage, "reduced", None)
-    t = t and t()
-    if t is not None and memory.root_of(t) is storage._owner:
-        memory.share_shown(t)
-    else:
-        memory.share(storage._owner)
+    memory.share(storage._owner)
     array = storage._owner
+    from . import shared as shared_memory
+
     handle, copied = _handle(shared_memory.segment_of(array).file, array.nbytes)
     return received, (handle, array.nbytes, array.tobytes() if copied else None)
 
@@ -132,6 +127,8 @@ def _handle(file: int, size: int) -> tuple[Any, bool]:
 
 def received(handle, size: int, copy: bytes | None) -> np.ndarray:
     """The memory that another process has sent."""
+    from . import shared as shared_memory
+
     if handle is None:
         return shared_memory.shared(np.frombuffer(copy, np.uint8))
     try:
@@ -144,11 +141,6 @@ def received(handle, size: int, copy: bytes | None) -> np.ndarray:
             f"({errors.user_line()})", f"{size} bytes; {type(error).__name__}: {error}",
             "read the message before the sender is joined or terminated")) from None
     return shared_memory.mapped(file, size)
-
-
-def note(storage, t) -> None:
-    """The handle through which a storage gets into a pickle: often the only one that shows it."""
-    storage.reduced = weakref.ref(t)
 
 
 if _REDUCTION in sys.modules:

@@ -3,14 +3,16 @@
 `ops.inductor.resize_storage_bytes_(x, n)` is `x.untyped_storage().resize_(n)`, and
 `ops.aten.set_.source_Tensor(x, y)` is `x.set_(y)`.  In graphs of `aot_function` they say what
 happens to an input; the run time does it beside the call, to the user's own tensor.  Read next:
-`capture/convention.py`.
+`torch/dialect/convention.py`.
 """
 
 from __future__ import annotations
 
 import functools
 
-from ..core.surface import Derived, _Writing
+from ..core.op import OpName
+from ..core.schema import Schema
+from ..table.derived_overloads import Derived, _Writing
 
 
 class MemoryCall(Derived):
@@ -21,8 +23,6 @@ class MemoryCall(Derived):
     beside = False  # does somebody else do it just now?
 
     def _begin(self, namespace: str, name: str, arguments: str, returns: str):
-        from ..core.op import OpName
-
         self.namespace, self.name = namespace, OpName(name)
         self._text = f"{name}(Tensor(a!) self, {arguments}) -> {returns}"
         self.__name__ = repr(self)
@@ -33,8 +33,6 @@ class MemoryCall(Derived):
     @functools.cached_property
     def schema(self):
         """The arguments; the first is written."""
-        from ..core.schema import Schema
-
         return Schema(self._text)
 
     @property

@@ -1,34 +1,38 @@
 """Memory that several tensors show: its size, moving it, and who shows it.
 
 An array knows the array that owns its memory, so tensors need no storage object until somebody
-asks for one.  Giving memory another size moves it; then every handle that shows it is found and
-pointed to the new place.  Read next: `../storage.py`, what users see of this.
+asks for one.  Nobody keeps a list of the handles that show an array: when memory has moved, each
+goes to the new place when it is next looked at (`present`), and once nobody shows the old place
+handles are what they were.  Read next: `../storage.py`, what users see of this.
 """
 
 from __future__ import annotations
 
-import gc
 import math
-import sys
 import weakref
+from functools import partial
 
 import numpy as np
 
 from .. import errors
 from ..array import device as dev
 from ..array.fake import Fake
-from ..core.handle import Box, Tensor, make
-from .shared import is_shared, shared
+from ..core.handle import Box, Tensor
+from ..threads.state import count_for_all
 
 _facts: dict[int, tuple] = {}  # id of an owner -> (weak reference to it, what is said about it)
+# id of an owner that was left -> (weak reference to it, the new one, arrays in it that were met:
+# id -> (weak reference, array in the new one))
+left: dict[int, tuple] = {}
+_slot = Tensor._payload
 
 
 def owner_of(t: Tensor, what: str = "untyped_storage()"):
     """The array that owns the memory of a tensor; transforms have none."""
-    data = t._data
+    data = t._payload
     if isinstance(data, Box) and what == "untyped_storage()":
         while getattr(getattr(data, "interp", None), "continues_tape", False):
-            data = data.inner._data  # a dual has the memory of its primal
+            data = data.inner._payload  # a dual has the memory of its primal
     if isinstance(data, Box):
         raise errors.TransformError(
             errors.text(
@@ -43,7 +47,7 @@ def owner_of(t: Tensor, what: str = "untyped_storage()"):
 
 def root_of(t: Tensor):
     """The array, real or fake, that owns the memory of a tensor."""
-    data = t._data
+    data = t._payload
     return (data.base or data) if type(data) is Fake else owner_of(t)
 
 
@@ -79,7 +83,7 @@ def is_held(owner) -> bool:
     return bool(_said(owner, "held")) or not owner.flags.owndata and owner.base is not None
 
 
-def storage_object(owner, make):
+def storage_object(owner, make, asker: Tensor | None = None):
     """The object that users know this memory by: one, as long as somebody holds it."""
     about = _about(owner)
     found = about.get("object")
@@ -87,18 +91,76 @@ def storage_object(owner, make):
     if found is None:
         found = make(owner)
         about["object"] = weakref.ref(found)
+    if asker is not None:
+        found.asker = weakref.ref(asker)  # often the only one who shows it
     return found
 
 
-def showing(owner) -> list[Tensor]:
-    """All handles whose arrays lie in this memory."""
-    found = []
-    for thing in gc.get_objects():
-        if issubclass(type(thing), Tensor):  # isinstance would ask strangers for their __class__
-            data = getattr(thing, "_data", None)
-            if data is not None and not isinstance(data, Box) and dev.owner(data) is owner:
-                found.append(thing)
-    return found
+# memory that moves
+
+
+def present(t: Tensor):
+    """What a handle holds, while there is memory that has moved: the new place of its array."""
+    data = _slot.__get__(t)
+    while not isinstance(data, Box):
+        owner = dev.owner(data)
+        found = left.get(id(owner))
+        if found is None:
+            break
+        data = _array_in(found, owner, data)
+        _slot.__set__(t, data)
+        of = getattr(t._link, "of", None)
+        if of is not None and not isinstance(of, Box) and dev.owner(of) is owner:
+            t._link.of = _array_in(found, owner, of)
+    return data
+
+
+_looked_at = property(present, _slot.__set__)
+
+
+def _array_in(found: tuple, owner, data):
+    """The array of new memory for one of the old; arrays that several handles hold stay common."""
+    _, new, met = found
+    known, array = met.get(id(data), (None, None))
+    if known is None or known() is not data:
+        array = within(dev.lookup(owner)[1], new, data.dtype, data.shape, data.strides,
+                       dev.address(data) - dev.address(owner))
+        met[id(data)] = weakref.ref(data), array
+    return array
+
+
+def _move(owner, new, size: int | None):
+    """Let new memory take the place of an owner, in handles as soon as somebody looks at them."""
+    if size is not None:
+        _about(new)["size"] = size
+    found = _said(owner, "object")
+    user = found and found()
+    if user is not None:
+        user._owner = new
+        _about(new)["object"] = weakref.ref(user)
+    if not left:
+        Tensor._payload = _looked_at
+        count_for_all("ACTIVE", 1)  # native code looks for itself
+    left[id(owner)] = weakref.ref(owner, partial(_forgotten, id(owner))), new, {}
+    asker = getattr(user, "asker", None)
+    if asker is not None:
+        _take_along(asker())
+    return new
+
+
+def _take_along(t: Tensor | None) -> None:
+    """Let a handle, and those that it is a view of, go to the new place at once."""
+    while t is not None:
+        present(t)
+        t = getattr(t._link, "base", None)
+
+
+def _forgotten(key: int, _) -> None:
+    """Nobody shows an old place any more."""
+    del left[key]
+    if not left:
+        Tensor._payload = _slot
+        count_for_all("ACTIVE", -1)
 
 
 def refuse_held(owner) -> None:
@@ -111,62 +173,35 @@ def refuse_held(owner) -> None:
 
 
 def resize(owner, size: int) -> object:
-    """Give memory another size: the new owner, with the old bytes as far as they fit.
+    """Give memory another size: the owner from now on, with the old bytes as far as they fit.
 
-    New bytes are zero.  Tensors that reach beyond the new size show zeros there.
+    New bytes are zero.  Tensors that reach beyond the new size show zeros there: memory that
+    becomes less stays where it is.
     """
     refuse_held(owner)
-    handles = showing(owner)
-    start = dev.address(owner)
-    reach = max((dev.address(t._data) - start + _extent(t._data) for t in handles), default=0)
-    xp = dev.lookup(owner)[1]
-    new = xp.zeros(max(size, reach), np.uint8)
-    kept = min(nbytes(owner), size)
-    if kept:
-        new[:kept] = as_bytes(owner)[:kept]
-    return _moved(owner, new, handles, size if new.nbytes != size else None)
+    before = nbytes(owner)
+    if size <= owner.nbytes:
+        as_bytes(owner)[size:before] = 0
+        _about(owner)["size"] = size
+        return owner
+    new = dev.lookup(owner)[1].zeros(size, np.uint8)
+    new[:before] = as_bytes(owner)[:before]
+    return _move(owner, new, None)
 
 
-def share(owner, handles: list | None = None) -> object:
-    """Move memory to where other processes can have it, too; handles: all that show it."""
+def share(owner) -> object:
+    """Move memory to where other processes can have it, too."""
+    from .shared import is_shared, shared  # with `mmap`: few programs need it
+
     if is_shared(owner):
         return owner
-    return _moved(owner, shared(as_bytes(owner)), showing(owner) if handles is None else handles,
-                  _said(owner, "size"))  # fmt: skip
+    return _move(owner, shared(as_bytes(owner)), _said(owner, "size"))
 
 
 def share_shown(t: Tensor) -> None:
-    """Share the memory of a tensor, without a look at every object if it is the only one."""
-    alone = _holders(t) == _holders(make(np.empty(0)))
-    share(owner_of(t), [t] if alone else None)
-
-
-def _holders(t: Tensor) -> int:
-    """How many hold the array of a handle, beside the storage object that users know."""
-    if t._data.base is not None:
-        return -1
-    user = _said(t._data, "object")
-    return sys.getrefcount(t._data) - (user is not None and user() is not None)
-
-
-def _moved(owner, new, handles: list, size: int | None):
-    start, xp = dev.address(owner), dev.lookup(owner)[1]
-    shown: dict[int, object] = {}  # arrays that several handles hold stay common
-    for t in handles:
-        data = t._data
-        if id(data) not in shown:
-            shown[id(data)] = within(xp, new, data.dtype, data.shape, data.strides,
-                                     dev.address(data) - start)  # fmt: skip
-    for t in handles:
-        t._data = shown[id(t._data)]
-    if size is not None:
-        _about(new)["size"] = size
-    found = _said(owner, "object")
-    user = found and found()
-    if user is not None:
-        user._owner = new
-        _about(new)["object"] = weakref.ref(user)
-    return new
+    """Share the memory of a tensor."""
+    share(owner_of(t))
+    _take_along(t)
 
 
 def within(xp, owner, dtype, shape, strides, start: int):
@@ -194,7 +229,7 @@ def _extent(data) -> int:
 
 def show(t: Tensor, owner, size: tuple, stride: tuple, offset: int) -> None:
     """Let a handle show other memory (strides and offset in elements), which grows if it must."""
-    item = t._data.dtype.itemsize
+    item = t._payload.dtype.itemsize
     if offset < 0:
         raise errors.ShapeError(f"Tensor: invalid storage offset {offset} ({errors.user_line(2)})")
     if any(n < 0 for n in size) or any(s < 0 for s in stride) or len(size) != len(stride):
@@ -210,10 +245,11 @@ def show(t: Tensor, owner, size: tuple, stride: tuple, offset: int) -> None:
         needed = (offset + 1 + sum((n - 1) * s for n, s in zip(size, stride))) * item
     if needed > nbytes(owner):
         owner = resize(owner, needed)
+        _take_along(t)
     xp = dev.lookup(owner)[1]
     start = offset * item if needed else min(offset * item, nbytes(owner))
     steps = tuple([s * item for s in stride])
-    t._data = within(xp, owner, t._data.dtype, tuple(size), steps, start)
+    t._payload = within(xp, owner, t._payload.dtype, tuple(size), steps, start)
 
 
 def row_major(size) -> tuple:

@@ -3,7 +3,7 @@
 A view has a link to its base.  When the memory was written since, the view's history is made anew
 on its next use: as strides of the base where memory is real, by replaying the view operators
 inside of transforms.  A write through a view gives the base a node that sends the gradient of the
-overwritten part to what was written.  Read next: `core/surface.py`, which does the writing.
+overwritten part to what was written.  Read next: `assign.py`, which does the writing.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import numpy as np
 
 from .. import errors
 from ..array import device as dev
-from ..array import dtype as dt
-from ..array.dims import may_overlap
 from ..array.evaluate import run_raw
 from ..array.layout import strides_order
 from ..array.size import Symbolic
-from ..core import events
-from ..core.handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
-from ..core.state import state, tied, tied_block
+from ..core import events, tape
+from ..core.handle import INFERENCE, Tensor, cell_of, is_buffer, make, tensors_in
+from ..core.op import ops
+from ..threads.blocks import tied, tied_block
+from ..threads.state import state
+from .fresh import lifted
+from .links import Link, one_more
 
 _FEW = 3  # so many steps are replayed in a backward; longer chains become places of the base
 
@@ -32,14 +34,14 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
     source = flat[0]
     many = isinstance(out, (list, tuple))
     cell = cell_of(source)
-    if cell is INFERENCE and is_buffer(source._data):
+    if cell is INFERENCE and is_buffer(source._payload):
         for t in out if many else (out,):
             t._cell, t._edge = cell, None  # whatever mode this is
         return
     if ov.op.diff_outputs == (False,):
         out._cell = cell  # an alias that has nothing to do with derivatives
         if len(state.stack) > 1:  # a transform may write to it, or to its source
-            link_detached(out, source, None if ov.name == "detach" else (ov, flat[1:], None))
+            link_detached(out, source, None if ov.op.ends_history else (ov, flat[1:], None))
         return
     link = source._link
     if link is None or link.apart:
@@ -48,12 +50,12 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         kind, base, steps, hidden = link.__class__, link.base, link.steps, link.hidden
         multi = many or link.multi
     rest = flat[1:]
-    if ov.name == "narrow.Tensor" and level:  # it may be written since
-        rest = (rest[0], make(rest[1]._data), rest[2])
-    if steps is not None and ov.name == "as_strided":
+    if level and ov.op.nondiff:  # a place in a tensor, which may be written since
+        rest = tuple([make(v._payload) if isinstance(v, Tensor) else v for v in rest])
+    if steps is not None and ov.op.absolute:
         # it names places of the memory, whatever view it is called on
         rest = (*rest[:2], out.storage_offset() if rest[2] is None else rest[2])
-        if source._data.dtype == base._data.dtype and not hidden:
+        if source._payload.dtype == base._payload.dtype and not hidden:
             steps = None
     if not state.record[level]:
         hidden = "inference" if state.inference else "no_grad"
@@ -90,19 +92,17 @@ class Detached(Link):
     def stale(self, t: Tensor) -> None:
         """The values were written through another alias."""
         self.seen = t._cell.version
-        if is_buffer(t._data) and is_buffer(self.base._data):
+        if is_buffer(t._payload) and is_buffer(self.base._payload):
             return
-        level = tape.level_own(t._data)
-        with _captures_left(level), _recording(level, False):
-            again = replay(make(self.base._data), self.chain)
-            interp = again._data.interp
+        level = tape.level_own(t._payload)
+        with _captures_left(level), recording_set(level, False):
+            again = replay(make(self.base._payload), self.chain)
+            interp = again._payload.interp
             interp.event(events.WROTE_UNRECORDED, t)  # its history is of what it was
             found = again if self.silent else interp.event(events.FOLLOWS, again)
             if found is None:  # tangents end, and gradients of graphs
-                from ..table.packets import ops
-
                 found = ops.detach(again)
-            t._data = found._data
+            t._payload = found._payload
 
 
 def link_detached(t: Tensor, source: Tensor, step: tuple | None = None) -> None:
@@ -124,7 +124,7 @@ def link_detached(t: Tensor, source: Tensor, step: tuple | None = None) -> None:
 def replay(t: Tensor, chain: tuple) -> Tensor:
     """Apply a chain of view operators."""
     for ov, rest, number in chain:
-        t = stack.bind(ov, (t, *rest))
+        t = ov.interpret((t, *rest))
         if number is not None:
             t = t[number]
         if t._link is not None:
@@ -138,15 +138,13 @@ def in_own_memory(out, flat: tuple):
     """
     if not isinstance(out, (Tensor, list, tuple)):
         return out
-    held = [root(t)._data for t in stack.tensors_in(flat)]
+    held = [root(t)._payload for t in tensors_in(flat)]
 
     def own(t):
         if not isinstance(t, Tensor):
             return t
-        data = root(t)._data
+        data = root(t)._payload
         if any(data is h or _overlap(data, h) for h in held):
-            from ..table.packets import ops
-
             return ops.clone(t)
         held.append(data)
         return t
@@ -181,7 +179,7 @@ def refresh(t: Tensor) -> None:
         link.stale(t)  # an output of a custom function: its history cannot be made again
         return
     base = link.base
-    if is_buffer(t._data) and is_buffer(base._data):
+    if is_buffer(t._payload) and is_buffer(base._payload):
         if base._edge is None and (t._edge is None or isinstance(t._edge, tape.Accumulate)):
             link.seen = version
             return  # a view that was made a leaf stays one
@@ -192,21 +190,21 @@ def refresh(t: Tensor) -> None:
         link.seen = version
         t._edge = _history(t, link, base)
     else:
-        level = tape.level_own(base._data)
+        level = tape.level_own(base._payload)
         if level and state.stack[level].adopts and _left_behind(t, level):
-            with _captures_left(level), _recording(level, False):
-                follow(t, replay(make(base._data), link.chain))
+            with _captures_left(level), recording_set(level, False):
+                follow(t, replay(make(base._payload), link.chain))
             return  # its history must not be asked for any more
         if level and link.seen != -1:
             state.stack[level].event(events.REFRESHES)
         link.seen = version
-        recording = _recording(level, False) if link.hidden else _recording_below(level)
+        recording = recording_set(level, False) if link.hidden else _recording_below(level)
         with _captures_left(level), recording:
             again = replay(base, link.chain)
         t._edge = again._edge
         follow(t, again)
-    if t._meta is not None and t._meta.retains:
-        retain_again(t)
+    if t._record is not None and t._record.retains:
+        tape.retain_again(t)
 
 
 def _left_behind(t: Tensor, level: int) -> bool:
@@ -223,7 +221,7 @@ def unnoticed(t: Tensor, level: int) -> bool:
     """Were writes to the memory of a view in a capture such that its version does not count them,
     by the `.data` of another tensor?"""
     own = t._link.base._link
-    return t._cell in state.stack[level].silent and not (
+    return t._cell in state.stack[level].memory.silent and not (
         own is not None and own.apart and own.writes)
 
 
@@ -237,13 +235,13 @@ def _history(t: Tensor, link: Link, base: Tensor):
     """The edge of a view of real memory: strides of the base, or of its view in another dtype."""
     _, _, count, cast, _ = link.steps
     if cast:
-        with _captures_left(0), _recording(0):
+        with _captures_left(0), recording_set(0):
             base = replay(base, link.chain[:cast])
         if cast == count:
             return base._edge
     if base._edge is None:  # the base was detached since: gradients end there
-        base = make(base._data, tape.Blind())
-    again = make(t._data)
+        base = make(base._payload, tape.Blind())
+    again = make(t._payload)
     tape.record(_as_strided(), (base, *_geometry(t)), again, 0)
     return again._edge
 
@@ -258,23 +256,23 @@ def unhooked(t: Tensor):
         return edge
     base, at = link.base, edge
     # one by strides is of the memory, not of the view it was taken of; who scatters sees to it
-    around = link.steps[4][0].name == "as_strided" and events.SCATTERS not in getattr(
-        getattr(t._data, "interp", None), "on", ())
+    around = link.steps[4][0].op.absolute and events.SCATTERS not in getattr(
+        getattr(t._payload, "interp", None), "on", ())
     for _ in range(link.steps[2]):
         node = at.node if type(at) is tape.Port else at
         if not around and (at is base._edge or not node.edges):
             break
         if around or node.hooks or node.hides_hooks:
-            if is_buffer(t._data) and is_buffer(base._data):
+            if is_buffer(t._payload) and is_buffer(base._payload):
                 return _history(t, link, base)
-            return replay(make(base._data, base._edge), link.chain)._edge
+            return replay(make(base._payload, base._edge), link.chain)._edge
         at = node.edges[0]
     return edge
 
 
 def _geometry(t: Tensor) -> tuple:
     """Sizes, strides and offset of a tensor in its memory, in elements."""
-    data = t._data
+    data = t._payload
     item = data.dtype.itemsize
     start = (dev.address(data) - dev.address(dev.owner(data))) // item
     return data.shape, tuple([s // item for s in data.strides]), start
@@ -282,8 +280,6 @@ def _geometry(t: Tensor) -> tuple:
 
 @functools.cache
 def _as_strided():
-    from ..table.packets import ops
-
     return ops.as_strided.default
 
 
@@ -296,9 +292,8 @@ def view_of(view: Tensor, new_base: Tensor, symint_visitor_fn=None, tensor_visit
     if link is None:
         return None
     own = link.base
-    if new_base.dtype is not own.dtype or is_buffer(new_base._data) and is_buffer(own._data) and (
-        _geometry(new_base) != _geometry(own)
-    ):
+    both = is_buffer(new_base._payload) and is_buffer(own._payload)
+    if new_base.dtype is not own.dtype or both and _geometry(new_base) != _geometry(own):
         return None
     return view_of_any(view, new_base, symint_visitor_fn, tensor_visitor_fn)
 
@@ -328,8 +323,6 @@ def _but_dims(ov, rest: tuple, visited) -> tuple:
 
 def base_of_view(view: Tensor, new_view: Tensor) -> Tensor:
     """A base such that `new_view` is to it what `view` is to its own, as a view of `new_view`."""
-    from ..table.packets import ops
-
     base = view._link.base
     if base.dtype is not new_view.dtype:
         new_view = ops.view_as_real(new_view) if new_view.dtype.is_complex else (
@@ -340,7 +333,7 @@ def base_of_view(view: Tensor, new_view: Tensor) -> Tensor:
 def found_anew(x: Tensor) -> Tensor:
     """A stand-in for a base in a transform or a capture that changes its layout: the views that it
     had there are views of this."""
-    base = make(x._data, x._edge)
+    base = make(x._payload, x._edge)
     base._cell = x._cell
     for link in list(getattr(x._cell, "links", ())):
         if link.base is x:
@@ -348,29 +341,22 @@ def found_anew(x: Tensor) -> Tensor:
     return base
 
 
-def retain_again(t: Tensor) -> None:
-    """A tensor that keeps its gradient has a new history by a write."""
-    from ..core.hooks import retain_again as again
-
-    again(t)
-
-
 def follow(view: Tensor, new: Tensor) -> None:
     """A view takes other data, because its base did; levels that ask are told."""
-    interp = getattr(new._data, "interp", None)
-    if interp is not None and interp.continues_tape and is_buffer(view._data):
-        interp.note_rebinding(view, view._data)
-    view._data = new._data
+    interp = getattr(new._payload, "interp", None)
+    if interp is not None and interp.continues_tape and is_buffer(view._payload):
+        interp.note_rebinding(view, view._payload)
+    view._payload = new._payload
 
 
 def current(t: Tensor) -> Tensor:
     """A handle with the present value and history of another, safe from later rebinding."""
     if t._link is not None:
         refresh(t)
-    return make(t._data, t._edge)
+    return make(t._payload, t._edge)
 
 
-class _recording:
+class recording_set:
     """Switch the tape of one level on for a moment."""
 
     def __init__(self, level: int, on: bool = True):
@@ -444,7 +430,7 @@ def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
     for (ov, rest, number), value in zip(reversed(chain), reversed(values)):
         if number is not None:
             new = _scatter_piece(ov, rest, number, value, new)
-        elif ov.name == "as_strided" and not value.is_contiguous():
+        elif ov.op.absolute and not value.is_contiguous():
             new = _put(value, _places_by_strides(value, rest), new)
         elif ov.op.scatter is None:
             new = _scatter_by_position(((ov, rest, number),), value, new)
@@ -458,15 +444,13 @@ def laid_like(base: Tensor, new: Tensor) -> Tensor:
 
     Operators choose the layout of their results; memory that is written keeps its own.
     """
-    old, now = base._data, new._data
+    old, now = base._payload, new._payload
     if old.strides == now.strides or _joined(old) <= _joined(now):
         return new
     owner = getattr(now, "interp", None)
     found = None if owner is None else owner.event(events.RELAYS, old, new)
     if found is not None:
         return found
-    from ..table.packets import ops
-
     order = strides_order(old.shape, old.strides)
     if order is None:
         return ops.clone(new, memory_format="contiguous_format")
@@ -483,25 +467,16 @@ def _joined(data) -> set:
 def _shown(t: Tensor, step: tuple) -> Tensor:
     """The values that a view operator shows, of a tensor that may lie otherwise in memory."""
     ov, rest, number = step
-    if ov.op.base_name == "view" and rest and type(rest[0]) is not dt.DType:
+    if ov.op.wants_rows:
         t = t.contiguous()
-    t = stack.bind(ov, (t, *rest))
+    t = ov.interpret((t, *rest))
     return t if number is None else t[number]
 
 
 def _repeats_elements(t: Tensor, step: tuple) -> bool:
     """Does a view show an element more than once?"""
-    if step[0].name == "unfold":
-        _, size, apart = step[1]
-        return size > apart
-    if step[0].name == "as_strided":
-        return may_overlap(*step[1][:2])
-    if step[0].name != "expand":
-        return False
-    wanted, shape = tuple(step[1][0]), tuple(t.shape)
-    extra = len(wanted) - len(shape)
-    return any(n != 1 for n in wanted[:extra]) or any(
-        n not in (-1, have) for n, have in zip(wanted[extra:], shape))
+    repeats = step[0].op.repeats
+    return repeats is not None and repeats(tuple(t.shape), *step[1])
 
 
 def _fixed(value):
@@ -516,13 +491,14 @@ def _scatter_by_position(chain, base, new):
     shape = tuple([int(n) for n in base.shape])  # of symbols: for these sizes alone
     places = np.arange(math.prod(shape)).reshape(shape)
     for k, (ov, rest, number) in enumerate(chain):
-        if k == 0 and ov.name == "as_strided":  # of a tensor that may have gaps
+        if k == 0 and ov.op.absolute:  # of a tensor that may have gaps
             places = _places_by_strides(base, rest).reshape([int(n) for n in rest[0]])
             continue
         places = run_raw(ov, (places, *map(_fixed, rest)))
         places = places if number is None else places[number]
-        owner = getattr(base._data, "interp", None)
-        if ov.name == "unfold" and owner is not None and events.VIEWED in owner.on and (
+        owner = getattr(base._payload, "interp", None)
+        windows = ov.op.repeats is not None and not (ov.op.covers or ov.op.absolute)
+        if windows and owner is not None and events.VIEWED in owner.on and (
                 _last(places.reshape(-1)) is not None):
             raise errors.ViewWriteError(errors.text(
                 f"while executing {ov.name}, functionalization encountered a tensor being mutated "
@@ -534,19 +510,15 @@ def _scatter_by_position(chain, base, new):
 
 def shown_by_strides(value: Tensor, base: Tensor, rest: tuple) -> Tensor:
     """What `as_strided` shows of a tensor with gaps, by a value that has its elements without."""
-    from ..table.packets import ops
-
     size = [int(n) for n in rest[0]]
     places = np.unravel_index(_places_by_strides(base, rest).reshape(size), tuple(base.shape))
-    return ops.index(value, [stack.lifted(make(i)) for i in places])
+    return ops.index(value, [lifted(make(i)) for i in places])
 
 
 def _put(base: Tensor, places: np.ndarray, new: Tensor) -> Tensor:
     """The base with elements in the places of some of its own; of several for one the last."""
-    from ..table.packets import ops
-
     def numbers(found: np.ndarray) -> Tensor:
-        made = stack.lifted(make(found))  # a constant of whoever captures this
+        made = lifted(make(found))  # a constant of whoever captures this
         return made if base.device.type == "cpu" else made.to(base.device)
 
     shape, given = tuple([int(n) for n in new.shape]), new
@@ -582,30 +554,23 @@ def _places_by_strides(base: Tensor, rest: tuple) -> np.ndarray:
             "a write by as_strided() into memory that its tensor does not show cannot be "
             f"followed inside of a transform or a captured function ({errors.user_line(2)})",
             describe(base), "call as_strided() on the tensor that has all of the memory")
-        interp = getattr(base._data, "interp", None)
+        interp = getattr(base._payload, "interp", None)
         raise errors.ViewWriteError(text) if interp is None else interp.unfollowed(text)
     return np.array(found, np.int64)
 
 
 def _scatter_piece(ov, rest, number, base, new):
     """Write one of several views made by one call (split, unbind): refill the dim."""
-    from ..table.packets import ops
-
-    dim = rest[-1] if rest else 0
-    if ov.op.base_name == "unbind":
-        return ops.select_scatter(base, new, dim, number)
-    if ov.op.base_name.startswith("split"):
-        size = rest[0]
-        start = sum(size[:number]) if isinstance(size, (list, tuple)) else number * size
-        return ops.slice_scatter(base, new, dim, start, start + new.shape[dim])
-    pieces = list(stack.bind(ov, (base, *rest)))
+    if ov.op.scatter_piece is not None:
+        return ov.op.scatter_piece(base, new, number, *rest)
+    pieces = list(ov.interpret((base, *rest)))
     pieces[number] = new
-    return ops.cat(pieces, dim)
+    return ops.cat(pieces, rest[-1] if rest else 0)
 
 
 def _places(base: Tensor, view: Tensor) -> np.ndarray | None:
     """The number, among the base's elements, of each element of a view of the same memory."""
-    if not (base._data.dtype == view._data.dtype and is_buffer(base._data)):
+    if not (base._payload.dtype == view._payload.dtype and is_buffer(base._payload)):
         return None
     (shape, strides, start), (size, stride, offset) = _geometry(base), _geometry(view)
     if 0 in shape or 0 in size:
@@ -628,9 +593,15 @@ def _cells(size: tuple, stride: tuple, offset: int) -> np.ndarray:
 # refusals
 
 
+before_writes: list = []  # functions that are told of every tensor that is about to be written
+
+
 def may_write(x: Tensor, tracked: bool, level: int, same: bool = False) -> None:
     """Refuse writes that would lose history or give one element two values."""
-    data = x._data
+    data = x._payload
+    if before_writes:
+        for told in before_writes:
+            told(x)
     if x._cell is INFERENCE and not state.inference:
         raise errors.InferenceTensor(
             errors.text(
@@ -703,7 +674,7 @@ def _refuse(x: Tensor, link: Link, what: str):
     where = "with grad mode enabled" if link.hidden == "no_grad" else "in normal mode"
     mode = link.hidden if link.hidden == "no_grad" else "inference"
     kind = "A view was" if x._edge is None or isinstance(x._edge, tape.Accumulate) else (
-        f"Output {tape.output_of(x)} is a view of a view which was")
+        f"Output {errors.output_of(x)} is a view of a view which was")
     block = f"{link.hidden}{'' if mode == 'no_grad' else '_mode'}"
     raise errors.ViewWriteError(
         errors.text(
@@ -726,10 +697,7 @@ def _repeats(data) -> bool:
 
 def describe(x: Tensor) -> str:
     """The tensor's dtype and shape, for the state part of a message."""
-    return f"tensor: {x.dtype.name}{list(x._data.shape)}"
-
-
-from ..core import stack, tape  # noqa: E402  (they need the names above)
+    return f"tensor: {x.dtype.name}{list(x._payload.shape)}"
 
 
 class CopySlices(tape.Node):
@@ -744,8 +712,6 @@ class CopySlices(tape.Node):
         grad = grads[0]
         if grad is None:
             return [None, None]
-        from ..table.packets import ops
-
         if self.places is not None:
             return self._by_places(grad, needs, ops)
         piece = functools.reduce(_shown, self.chain, grad)
@@ -768,16 +734,16 @@ class CopySlices(tape.Node):
 
 def copy_slices(base: Tensor, view: Tensor, new: Tensor) -> CopySlices:
     """The node of a base whose view was overwritten by `new`."""
-    metas = [None if t._edge is None else (t._data.shape, t._data.dtype) for t in (base, new)]
+    metas = [None if t._edge is None else (t._payload.shape, t._payload.dtype) for t in (base, new)]
     node = tape.make_node(
         CopySlices, CopySlices._Rule, (base._edge, new._edge), tuple(metas), (), 0
     )
     link = view._link
-    node.chain, node.places, node.size = (), None, tuple(view._data.shape)
+    node.chain, node.places, node.size = (), None, tuple(view._payload.shape)
     chain = link.chain if link.steps[2] <= _FEW else ()
-    moved = link.of is not base._data and is_buffer(base._data)
+    moved = link.of is not base._payload and is_buffer(base._payload)
     if not chain or moved or any(  # a gradient lies in memory otherwise than what it belongs to
-            ov.op.scatter is None or ov.name == "as_strided" for ov, _, _ in chain):
+            ov.op.scatter is None or ov.op.absolute for ov, _, _ in chain):
         node.places = _places(base, view)
     if node.places is None:
         node.chain = link.chain

@@ -9,7 +9,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..facade import Shelf
+from ..facade import Shelf, elsewhere
 from . import functional as functional
 from . import init as init
 from . import parameter as parameter
@@ -96,7 +96,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f".{name}", __name__)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return elsewhere(__name__, name)
     globals()[name] = value
     return value
 

@@ -14,15 +14,19 @@ from ..table.packets import ops
 from . import functional as F
 from . import init
 from .module import Module
-from .shared import new
+from .shared import Family, new
 
 
-class _Simple(Module):
+class _Simple(Family):
     """`function(input, *attributes)`, the attributes named by `fields`."""
 
-    function = None
     fields: tuple[str, ...] = ()
-    shown: tuple[str, ...] | None = None  # fields that `print` shows; None: all
+    shown = None  # fields that `print` shows; None: all
+
+    def __init_subclass__(cls, *, fields: tuple[str, ...] | None = None, **kwargs) -> None:
+        super().__init_subclass__(**kwargs)
+        if fields is not None:
+            cls.fields = fields
 
     def _keep(self, **values) -> None:
         super().__init__()
@@ -35,22 +39,32 @@ class _Simple(Module):
     def extra_repr(self) -> str:
         names = self.fields if self.shown is None else self.shown
         parts = [f"{n}={getattr(self, n)}" for n in names if n != "inplace"]
-        return ", ".join(parts + ["inplace=True"] * (getattr(self, "inplace", False) is True))
+        return ", ".join(parts + ["inplace=True"] * bool(getattr(self, "inplace", False)))
 
 
-class Threshold(_Simple):
+class _InPlace(_Simple, fields=("inplace",)):
+    """One that has no argument but whether to overwrite its input."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self._keep(inplace=inplace)
+
+
+class _AlongDim(_Simple, fields=("dim",)):
+    """One along a dim, which is chosen by the rank of the input if it is None."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        self._keep(dim=dim)
+
+
+class Threshold(_Simple, function=F.threshold, fields=("threshold", "value", "inplace")):
     """x where it exceeds the threshold, else `value`."""
-
-    function, fields = staticmethod(F.threshold), ("threshold", "value", "inplace")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         self._keep(threshold=threshold, value=value, inplace=inplace)
 
 
-class Hardtanh(_Simple):
+class Hardtanh(_Simple, function=F.hardtanh, fields=("min_val", "max_val", "inplace")):
     """x cut off at `min_val` and `max_val`."""
-
-    function, fields = staticmethod(F.hardtanh), ("min_val", "max_val", "inplace")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False,
                  min_value: float | None = None, max_value: float | None = None) -> None:
@@ -65,73 +79,45 @@ class Hardtanh(_Simple):
         self._keep(min_val=min_val, max_val=max_val, inplace=inplace)
 
 
-class ReLU6(Hardtanh):
+class ReLU6(Hardtanh, shown=()):
     """min(max(x, 0), 6)."""
-
-    shown = ()
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
 
-class Hardsigmoid(_Simple):
+class Hardsigmoid(_InPlace, function=F.hardsigmoid):
     """The sigmoid as three straight pieces."""
 
-    function, fields = staticmethod(F.hardsigmoid), ("inplace",)
 
-    def __init__(self, inplace: bool = False) -> None:
-        self._keep(inplace=inplace)
-
-
-class Hardswish(_Simple):
+class Hardswish(_InPlace, function=F.hardswish):
     """x * hardsigmoid(x)."""
 
-    function, fields = staticmethod(F.hardswish), ("inplace",)
 
-    def __init__(self, inplace: bool = False) -> None:
-        self._keep(inplace=inplace)
-
-
-class Mish(_Simple):
+class Mish(_InPlace, function=F.mish):
     """x * tanh(softplus(x))."""
 
-    function, fields = staticmethod(F.mish), ("inplace",)
 
-    def __init__(self, inplace: bool = False) -> None:
-        self._keep(inplace=inplace)
-
-
-class SELU(_Simple):
+class SELU(_InPlace, function=F.selu):
     """The exponential unit whose scales keep mean and variance fixed."""
 
-    function, fields = staticmethod(F.selu), ("inplace",)
 
-    def __init__(self, inplace: bool = False) -> None:
-        self._keep(inplace=inplace)
-
-
-class CELU(_Simple):
+class CELU(_Simple, function=F.celu, fields=("alpha", "inplace")):
     """x, or alpha * (exp(x / alpha) - 1) where x is negative."""
-
-    function, fields = staticmethod(F.celu), ("alpha", "inplace")
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self._keep(alpha=alpha, inplace=inplace)
 
 
-class GLU(_Simple):
+class GLU(_Simple, function=F.glu, fields=("dim",)):
     """First half times the sigmoid of the second half."""
-
-    function, fields = staticmethod(F.glu), ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
         self._keep(dim=dim)
 
 
-class Hardshrink(_Simple):
+class Hardshrink(_Simple, function=F.hardshrink, fields=("lambd",)):
     """x, or 0 where its absolute value is at most `lambd`."""
-
-    function, fields = staticmethod(F.hardshrink), ("lambd",)
 
     def __init__(self, lambd: float = 0.5) -> None:
         self._keep(lambd=lambd)
@@ -140,37 +126,24 @@ class Hardshrink(_Simple):
         return f"{self.lambd}"
 
 
-class Softshrink(Hardshrink):
+class Softshrink(Hardshrink, function=F.softshrink):
     """x moved towards 0 by `lambd`."""
 
-    function = staticmethod(F.softshrink)
 
-
-class Softsign(_Simple):
+class Softsign(_Simple, function=F.softsign):
     """x / (1 + |x|)."""
 
-    function = staticmethod(F.softsign)
 
-
-class Tanhshrink(_Simple):
+class Tanhshrink(_Simple, function=F.tanhshrink):
     """x - tanh(x)."""
 
-    function = staticmethod(F.tanhshrink)
 
-
-class LogSigmoid(_Simple):
+class LogSigmoid(_Simple, function=F.logsigmoid):
     """Logarithm of the sigmoid."""
 
-    function = staticmethod(F.logsigmoid)
 
-
-class Softmin(_Simple):
+class Softmin(_AlongDim, function=F.softmin):
     """Softmax of -x."""
-
-    function, fields = staticmethod(F.softmin), ("dim",)
-
-    def __init__(self, dim: int | None = None) -> None:
-        self._keep(dim=dim)
 
 
 class Softmax2d(Module):
@@ -218,46 +191,31 @@ class RReLU(Module):
         return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" * self.inplace)
 
 
-class ReLU(Module):
+class ReLU(_InPlace):
     """max(x, 0)."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
 
-
-class LeakyReLU(Module):
+class LeakyReLU(_Simple, fields=("negative_slope", "inplace")):
     """x, scaled by `negative_slope` where it is negative."""
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
-        super().__init__()
-        self.negative_slope, self.inplace = negative_slope, inplace
+        self._keep(negative_slope=negative_slope, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
 
-
-class ELU(Module):
+class ELU(_Simple, fields=("alpha", "inplace")):
     """x, or alpha * (exp(x) - 1) where x is negative."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha, self.inplace = alpha, inplace
+        self._keep(alpha=alpha, inplace=inplace)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
 class GELU(Module):
@@ -274,18 +232,11 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class SiLU(Module):
+class SiLU(_InPlace):
     """x * sigmoid(x)."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
 
 
 class Tanh(Module):
@@ -316,29 +267,15 @@ class Softplus(Module):
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
-class Softmax(Module):
+class Softmax(_AlongDim):
     """Exponentials divided by their sum along `dim`."""
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
-
-class LogSoftmax(Module):
+class LogSoftmax(_AlongDim):
     """Logarithm of the softmax along `dim`."""
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"

@@ -8,14 +8,12 @@ from typing import Any
 from ..core.handle import Tensor
 from . import functional as F
 from . import init
-from .module import Module
-from .shared import new, sizes
+from .shared import Family, new, sizes
 
 
-class _ConvNd(Module):
+class _ConvNd(Family):
     """What the convolutions share: the weight and its initialisation."""
 
-    rank: int
     transposed = False
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size, stride, padding, dilation,
@@ -44,10 +42,7 @@ class _ConvNd(Module):
         shape = ((in_channels, out_channels // groups) if self.transposed
                  else (out_channels, in_channels // groups))
         self.weight = new((*shape, *self.kernel_size), device, dtype)
-        if bias:
-            self.bias = new((out_channels,), device, dtype)
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", new((out_channels,), device, dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -102,22 +97,16 @@ class _Conv(_ConvNd):
                          groups, bias, padding_mode, device, dtype)
 
 
-class Conv1d(_Conv):
+class Conv1d(_Conv, rank=1):
     """Convolution of signals (batch, channel, time)."""
 
-    rank = 1
 
-
-class Conv2d(_Conv):
+class Conv2d(_Conv, rank=2):
     """Convolution of images (batch, channel, height, width)."""
 
-    rank = 2
 
-
-class Conv3d(_Conv):
+class Conv3d(_Conv, rank=3):
     """Convolution of volumes (batch, channel, depth, height, width)."""
-
-    rank = 3
 
 
 class _ConvTranspose(_ConvNd):
@@ -160,19 +149,13 @@ class _ConvTranspose(_ConvNd):
                         self._output_padding(input, output_size), self.groups, self.dilation)
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTranspose, rank=1):
     """Transpose of the convolution of signals."""
 
-    rank = 1
 
-
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTranspose, rank=2):
     """Transpose of the convolution of images."""
 
-    rank = 2
 
-
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTranspose, rank=3):
     """Transpose of the convolution of volumes."""
-
-    rank = 3

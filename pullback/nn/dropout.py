@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from ..core.handle import Tensor
 from . import functional as F
-from .module import Module
+from .shared import Family
 
 
-class _DropoutNd(Module):
+class _DropoutNd(Family, shown=("p", "inplace")):
     """A dropout with a probability."""
-
-    function = None
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -21,41 +19,26 @@ class _DropoutNd(Module):
     def forward(self, input: Tensor) -> Tensor:
         return type(self).function(input, self.p, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
-
-class Dropout(_DropoutNd):
+class Dropout(_DropoutNd, function=F.dropout):
     """Zeroes elements at random while training."""
 
-    function = staticmethod(F.dropout)
 
-
-class Dropout1d(_DropoutNd):
+class Dropout1d(_DropoutNd, function=F.dropout1d):
     """Zeroes whole channels of (N, C, L) or (C, L) while training."""
 
-    function = staticmethod(F.dropout1d)
 
-
-class Dropout2d(_DropoutNd):
+class Dropout2d(_DropoutNd, function=F.dropout2d):
     """Zeroes whole channels of (N, C, H, W) while training."""
 
-    function = staticmethod(F.dropout2d)
 
-
-class Dropout3d(_DropoutNd):
+class Dropout3d(_DropoutNd, function=F.dropout3d):
     """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W) while training."""
 
-    function = staticmethod(F.dropout3d)
 
-
-class AlphaDropout(_DropoutNd):
+class AlphaDropout(_DropoutNd, function=F.alpha_dropout):
     """Dropout that keeps the mean and variance of self-normalising networks."""
 
-    function = staticmethod(F.alpha_dropout)
 
-
-class FeatureAlphaDropout(_DropoutNd):
+class FeatureAlphaDropout(_DropoutNd, function=F.feature_alpha_dropout):
     """`AlphaDropout` of whole channels."""
-
-    function = staticmethod(F.feature_alpha_dropout)

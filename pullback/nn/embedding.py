@@ -17,7 +17,23 @@ def _described(table: Module, **usual) -> str:
                       *(f"{k}={v!r}" for k, v in shown.items() if v != usual[k])])
 
 
-class Embedding(Module):
+class _Table(Module):
+    """Rows of numbers, one of which may be for padding."""
+
+    weight: Parameter
+    padding_idx: int | None
+
+    def reset_parameters(self) -> None:
+        """Normal numbers; zeros in the padding row."""
+        init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
+        if self.padding_idx is not None:
+            init.zeros_(self.weight.data[self.padding_idx])
+
+
+class Embedding(_Table):
     """Rows of a table at the given indices."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
@@ -53,15 +69,6 @@ class Embedding(Module):
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
                    _weight=embeddings, _freeze=freeze)
 
-    def reset_parameters(self) -> None:
-        """Normal numbers; zeros in the padding row."""
-        init.normal_(self.weight)
-        self._fill_padding_idx_with_zero()
-
-    def _fill_padding_idx_with_zero(self) -> None:
-        if self.padding_idx is not None:
-            init.zeros_(self.weight.data[self.padding_idx])
-
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
                            self.scale_grad_by_freq, self.sparse)
@@ -71,7 +78,7 @@ class Embedding(Module):
                           scale_grad_by_freq=False, sparse=False)
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima of rows of a table."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
@@ -110,15 +117,6 @@ class EmbeddingBag(Module):
                    embeddings, include_last_offset, padding_idx)
         made.weight.requires_grad_(not freeze)
         return made
-
-    def reset_parameters(self) -> None:
-        """Normal numbers; zeros in the padding row."""
-        init.normal_(self.weight)
-        self._fill_padding_idx_with_zero()
-
-    def _fill_padding_idx_with_zero(self) -> None:
-        if self.padding_idx is not None:
-            init.zeros_(self.weight.data[self.padding_idx])
 
     def forward(self, input: Tensor, offsets: Tensor | None = None,
                 per_sample_weights: Tensor | None = None) -> Tensor:

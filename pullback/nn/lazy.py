@@ -196,15 +196,12 @@ def _lazy(kind: type, layer: type) -> type:
         "__module__": __name__, "cls_to_become": layer})
 
 
-LazyConv1d = _lazy(_LazyConv, Conv1d)
-LazyConv2d = _lazy(_LazyConv, Conv2d)
-LazyConv3d = _lazy(_LazyConv, Conv3d)
-LazyConvTranspose1d = _lazy(_LazyConvTranspose, ConvTranspose1d)
-LazyConvTranspose2d = _lazy(_LazyConvTranspose, ConvTranspose2d)
-LazyConvTranspose3d = _lazy(_LazyConvTranspose, ConvTranspose3d)
-LazyBatchNorm1d = _lazy(_LazyNormBase, BatchNorm1d)
-LazyBatchNorm2d = _lazy(_LazyNormBase, BatchNorm2d)
-LazyBatchNorm3d = _lazy(_LazyNormBase, BatchNorm3d)
-LazyInstanceNorm1d = _lazy(_LazyNormBase, InstanceNorm1d)
-LazyInstanceNorm2d = _lazy(_LazyNormBase, InstanceNorm2d)
-LazyInstanceNorm3d = _lazy(_LazyNormBase, InstanceNorm3d)
+LazyConv1d, LazyConv2d, LazyConv3d = (
+    _lazy(_LazyConv, layer) for layer in (Conv1d, Conv2d, Conv3d))
+LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d = (
+    _lazy(_LazyConvTranspose, layer)
+    for layer in (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d))
+LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = (
+    _lazy(_LazyNormBase, layer) for layer in (BatchNorm1d, BatchNorm2d, BatchNorm3d))
+LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (
+    _lazy(_LazyNormBase, layer) for layer in (InstanceNorm1d, InstanceNorm2d, InstanceNorm3d))

@@ -29,10 +29,7 @@ class Linear(Module):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = new((out_features, in_features), device, dtype)
-        if bias:
-            self.bias = new((out_features,), device, dtype)
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", new((out_features,), device, dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -63,10 +60,7 @@ class Bilinear(Module):
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
         self.weight = new((out_features, in1_features, in2_features), device, dtype)
-        if bias:
-            self.bias = new((out_features,), device, dtype)
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", new((out_features,), device, dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

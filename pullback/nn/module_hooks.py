@@ -2,7 +2,7 @@
 
 `Module` (`nn/module.py`) inherits `Hooked`; a call without any hook does not come here.  Backward
 hooks stand on two nodes that compute nothing, one around the inputs and one around the outputs;
-hooks of nodes themselves are in `core/hooks.py`.
+hooks of nodes themselves are in `tensor/hooks.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from ..autograd.function import Function
 from ..autograd.grad_mode import is_grad_enabled
 from ..core.handle import Tensor
-from ..core.hooks import RemovableHandle, of_all_modules
+from ..tensor.hooks import RemovableHandle, of_all_modules
 
 __all__ = [
     "BackwardHook",

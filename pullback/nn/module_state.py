@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor
-from ..core.hooks import RemovableHandle
+from ..tensor.hooks import RemovableHandle
 from .module_hooks import WithModule, _add
 from .parameter import Parameter, is_lazy
 

@@ -8,7 +8,7 @@ from ..table.packets import ops
 from . import functional as F
 from . import init
 from .module import Module
-from .shared import new
+from .shared import new, sizes
 
 
 def _unit(module: Module) -> None:
@@ -207,7 +207,15 @@ class InstanceNorm3d(_InstanceNorm):
     ranks, words = (4, 5), "4D or 5D"
 
 
-class GroupNorm(Module):
+class _Scaling(Module):
+    """A normalisation followed by a learned scale, and a shift if it has a bias."""
+
+    def reset_parameters(self) -> None:
+        """Scale one, shift zero."""
+        _unit(self)
+
+
+class GroupNorm(_Scaling):
     """Zero mean and unit variance of each group of channels."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
@@ -221,10 +229,6 @@ class GroupNorm(Module):
         for name, given in (("weight", affine), ("bias", affine and bias)):
             self.register_parameter(name, new((num_channels,), device, dtype) if given else None)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Scale one, shift zero."""
-        _unit(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -273,15 +277,25 @@ class CrossMapLRN2d(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class LayerNorm(Module):
+class _LastDims(_Scaling):
+    """A normalisation over the last dims."""
+
+    normalized_shape: tuple
+    eps: float | None
+    elementwise_affine: bool
+
+    def extra_repr(self) -> str:
+        return (f"{self.normalized_shape}, eps={self.eps}, "
+                f"elementwise_affine={self.elementwise_affine}")
+
+
+class LayerNorm(_LastDims):
     """Zero mean and unit variance over the last dims, then scale and shift."""
 
     def __init__(self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True, device=None, dtype=None) -> None:
         super().__init__()
-        if isinstance(normalized_shape, int):
-            normalized_shape = (normalized_shape,)
-        self.normalized_shape = tuple(normalized_shape)
+        self.normalized_shape = sizes(normalized_shape, 1)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.register_parameter("weight", None)
         self.register_parameter("bias", None)
@@ -291,40 +305,25 @@ class LayerNorm(Module):
                 self.bias = new(self.normalized_shape, device, dtype)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Scale one, shift zero."""
-        _unit(self)
-
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return (f"{self.normalized_shape}, eps={self.eps}, "
-                f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}")
+        return f"{super().extra_repr()}, bias={self.bias is not None}"
 
 
-class RMSNorm(Module):
+class RMSNorm(_LastDims):
     """Division by the root mean square over the last dims, then scale."""
 
     def __init__(self, normalized_shape, eps: float | None = None,
                  elementwise_affine: bool = True, device=None, dtype=None) -> None:
         super().__init__()
-        if isinstance(normalized_shape, int):
-            normalized_shape = (normalized_shape,)
-        self.normalized_shape = tuple(normalized_shape)
+        self.normalized_shape = sizes(normalized_shape, 1)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.register_parameter("weight", None)
         if elementwise_affine:
             self.weight = new(self.normalized_shape, device, dtype)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Scale one."""
-        _unit(self)
-
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
-
-    def extra_repr(self) -> str:
-        return (f"{self.normalized_shape}, eps={self.eps}, "
-                f"elementwise_affine={self.elementwise_affine}")

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from ..core.handle import Tensor
 from . import functional as F
-from .module import Module
-from .shared import sizes
+from .shared import Family, sizes
 
 
-class _PadNd(Module):
+class _PadNd(Family):
     """Extends the last `rank` dims."""
 
-    rank: int
     mode = "constant"
     value: float | None = None
+
+    def __init_subclass__(cls, *, mode: str | None = None, value: float | None = None,
+                          **kwargs) -> None:
+        super().__init_subclass__(**kwargs)
+        if mode is not None:
+            cls.mode = mode
+        if value is not None:
+            cls.value = value
 
     def __init__(self, padding) -> None:
         super().__init__()
@@ -35,91 +41,61 @@ class _ConstantPadNd(_PadNd):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPadNd):
+class ConstantPad1d(_ConstantPadNd, rank=1):
     """Signals extended by a constant."""
 
-    rank = 1
 
-
-class ConstantPad2d(_ConstantPadNd):
+class ConstantPad2d(_ConstantPadNd, rank=2):
     """Images extended by a constant."""
 
-    rank = 2
 
-
-class ConstantPad3d(_ConstantPadNd):
+class ConstantPad3d(_ConstantPadNd, rank=3):
     """Volumes extended by a constant."""
 
-    rank = 3
 
-
-class ZeroPad1d(_PadNd):
+class ZeroPad1d(_PadNd, rank=1, value=0.0):
     """Signals extended by zeros."""
 
-    rank, value = 1, 0.0
 
-
-class ZeroPad2d(_PadNd):
+class ZeroPad2d(_PadNd, rank=2, value=0.0):
     """Images extended by zeros."""
 
-    rank, value = 2, 0.0
 
-
-class ZeroPad3d(_PadNd):
+class ZeroPad3d(_PadNd, rank=3, value=0.0):
     """Volumes extended by zeros."""
 
-    rank, value = 3, 0.0
 
-
-class ReflectionPad1d(_PadNd):
+class ReflectionPad1d(_PadNd, rank=1, mode="reflect"):
     """Signals extended by their mirror image."""
 
-    rank, mode = 1, "reflect"
 
-
-class ReflectionPad2d(_PadNd):
+class ReflectionPad2d(_PadNd, rank=2, mode="reflect"):
     """Images extended by their mirror image."""
 
-    rank, mode = 2, "reflect"
 
-
-class ReflectionPad3d(_PadNd):
+class ReflectionPad3d(_PadNd, rank=3, mode="reflect"):
     """Volumes extended by their mirror image."""
 
-    rank, mode = 3, "reflect"
 
-
-class ReplicationPad1d(_PadNd):
+class ReplicationPad1d(_PadNd, rank=1, mode="replicate"):
     """Signals extended by their border."""
 
-    rank, mode = 1, "replicate"
 
-
-class ReplicationPad2d(_PadNd):
+class ReplicationPad2d(_PadNd, rank=2, mode="replicate"):
     """Images extended by their border."""
 
-    rank, mode = 2, "replicate"
 
-
-class ReplicationPad3d(_PadNd):
+class ReplicationPad3d(_PadNd, rank=3, mode="replicate"):
     """Volumes extended by their border."""
 
-    rank, mode = 3, "replicate"
 
-
-class CircularPad1d(_PadNd):
+class CircularPad1d(_PadNd, rank=1, mode="circular"):
     """Signals extended by their other end."""
 
-    rank, mode = 1, "circular"
 
-
-class CircularPad2d(_PadNd):
+class CircularPad2d(_PadNd, rank=2, mode="circular"):
     """Images extended by their other end."""
 
-    rank, mode = 2, "circular"
 
-
-class CircularPad3d(_PadNd):
+class CircularPad3d(_PadNd, rank=3, mode="circular"):
     """Volumes extended by their other end."""
-
-    rank, mode = 3, "circular"

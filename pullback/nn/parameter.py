@@ -7,7 +7,7 @@ give them one when they see their first input.
 from __future__ import annotations
 
 from .. import errors
-from ..core.handle import Tensor, disabled
+from ..core.handle import Tensor, disabled, is_composed
 from ..interp.function_overrides import make_subclass, quiet
 from ..table.packets import ops
 
@@ -33,7 +33,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
         data = ops.empty([0]) if data is None else data
-        if type(data)._asked or type(data)._dispatched:
+        if type(data)._asked or type(data)._dispatched or is_composed(data):
             new = data.detach().requires_grad_(requires_grad)
             if type(new) is not type(data):
                 raise RuntimeError(
@@ -86,14 +86,14 @@ def _allowed(name: str):
         if not isinstance(changed, Tensor):
             return changed
         new = object.__new__(type(self))
-        _slot.__set__(new, changed._data)
-        new._edge = new._link = new._cell = new._meta = None
+        _slot.__set__(new, changed._payload)
+        new._edge = new._link = new._cell = new._record = None
         return new.requires_grad_(self.requires_grad)
 
     return method
 
 
-_slot = Tensor._data
+_slot = Tensor._payload
 
 
 class UninitializedTensorMixin:
@@ -103,7 +103,7 @@ class UninitializedTensorMixin:
     cls_to_become: type
 
     @property
-    def _data(self):
+    def _payload(self):
         raise ValueError("Attempted to use an uninitialized parameter. This error happens when "
                          "you are using a `LazyModule` or explicitly manipulating "
                          f"`torch.nn.parameter.{type(self).__name__}` objects. When using "
@@ -120,8 +120,8 @@ class UninitializedTensorMixin:
     def _placeholder(self) -> Tensor:
         """An empty tensor of the dtype and on the device."""
         t = object.__new__(Tensor)
-        t._data = _slot.__get__(self)
-        t._edge = t._link = t._cell = t._meta = None
+        t._payload = _slot.__get__(self)
+        t._edge = t._link = t._cell = t._record = None
         return t
 
     @property
@@ -148,7 +148,7 @@ class UninitializedTensorMixin:
         held = self._placeholder()
         new = ops.empty(list(shape), device=held.device if device is None else device,
                         dtype=held.dtype if dtype is None else dtype)
-        _slot.__set__(self, new._data)
+        _slot.__set__(self, new._payload)
         self.__class__ = self.cls_to_become
 
     def share_memory_(self):
@@ -171,8 +171,8 @@ class UninitializedTensorMixin:
 
 def _unshaped(cls, requires_grad: bool, device, dtype):
     new = object.__new__(cls)
-    _slot.__set__(new, ops.empty([0], device=device, dtype=dtype)._data)
-    new._edge = new._link = new._cell = new._meta = None
+    _slot.__set__(new, ops.empty([0], device=device, dtype=dtype)._payload)
+    new._edge = new._link = new._cell = new._record = None
     return new.requires_grad_(True) if requires_grad else new
 
 

@@ -6,22 +6,10 @@ from typing import Any
 
 from ..core.handle import Tensor
 from . import functional as F
-from .module import Module
-from .shared import sizes
+from .shared import Family, sizes
 
 
-class _Pool(Module):
-    """A pooling: keeps its arguments under their names and calls the function of its name."""
-
-    shown: tuple[str, ...] = ()  # arguments in the printed form
-
-    def extra_repr(self) -> str:
-        return ", ".join(f"{name}={getattr(self, name)}" for name in self.shown)
-
-
-class _MaxPoolNd(_Pool):
-    shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
-
+class _MaxPoolNd(Family, shown=("kernel_size", "stride", "padding", "dilation", "ceil_mode")):
     def __init__(self, kernel_size, stride=None, padding: Any = 0, dilation: Any = 1,
                  return_indices: bool = False, ceil_mode: bool = False) -> None:
         super().__init__()
@@ -34,28 +22,19 @@ class _MaxPoolNd(_Pool):
                                    self.dilation, self.ceil_mode, self.return_indices)
 
 
-class MaxPool1d(_MaxPoolNd):
+class MaxPool1d(_MaxPoolNd, function=F.max_pool1d):
     """Maxima over sliding windows of signals."""
 
-    function = staticmethod(F.max_pool1d)
 
-
-class MaxPool2d(_MaxPoolNd):
+class MaxPool2d(_MaxPoolNd, function=F.max_pool2d):
     """Maxima over sliding windows of images."""
 
-    function = staticmethod(F.max_pool2d)
 
-
-class MaxPool3d(_MaxPoolNd):
+class MaxPool3d(_MaxPoolNd, function=F.max_pool3d):
     """Maxima over sliding windows of volumes."""
 
-    function = staticmethod(F.max_pool3d)
 
-
-class _MaxUnpoolNd(_Pool):
-    shown = ("kernel_size", "stride", "padding")
-    rank: int
-
+class _MaxUnpoolNd(Family, shown=("kernel_size", "stride", "padding")):
     def __init__(self, kernel_size, stride=None, padding: Any = 0) -> None:
         super().__init__()
         self.kernel_size = sizes(kernel_size, self.rank)
@@ -67,28 +46,21 @@ class _MaxUnpoolNd(_Pool):
                                    output_size)
 
 
-class MaxUnpool1d(_MaxUnpoolNd):
+class MaxUnpool1d(_MaxUnpoolNd, rank=1, function=F.max_unpool1d):
     """Zeros with the elements of signals at the places that pooling found."""
 
-    rank, function = 1, staticmethod(F.max_unpool1d)
 
-
-class MaxUnpool2d(_MaxUnpoolNd):
+class MaxUnpool2d(_MaxUnpoolNd, rank=2, function=F.max_unpool2d):
     """Zeros with the elements of images at the places that pooling found."""
 
-    rank, function = 2, staticmethod(F.max_unpool2d)
 
-
-class MaxUnpool3d(_MaxUnpoolNd):
+class MaxUnpool3d(_MaxUnpoolNd, rank=3, function=F.max_unpool3d):
     """Zeros with the elements of volumes at the places that pooling found."""
 
-    rank, function = 3, staticmethod(F.max_unpool3d)
 
-
-class AvgPool1d(_Pool):
+class AvgPool1d(Family, shown=("kernel_size", "stride", "padding")):
     """Means over sliding windows of signals."""
 
-    shown = ("kernel_size", "stride", "padding")
 
     def __init__(self, kernel_size, stride=None, padding: Any = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True) -> None:
@@ -102,11 +74,9 @@ class AvgPool1d(_Pool):
                             self.count_include_pad)
 
 
-class AvgPool2d(_Pool):
+class AvgPool2d(Family, function=F.avg_pool2d, shown=("kernel_size", "stride", "padding")):
     """Means over sliding windows of images."""
 
-    shown = ("kernel_size", "stride", "padding")
-    function = staticmethod(F.avg_pool2d)
 
     def __init__(self, kernel_size, stride=None, padding: Any = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True, divisor_override: int | None = None) -> None:
@@ -121,15 +91,11 @@ class AvgPool2d(_Pool):
                                    self.ceil_mode, self.count_include_pad, self.divisor_override)
 
 
-class AvgPool3d(AvgPool2d):
+class AvgPool3d(AvgPool2d, function=F.avg_pool3d):
     """Means over sliding windows of volumes."""
 
-    function = staticmethod(F.avg_pool3d)
 
-
-class _AdaptiveAvgPoolNd(_Pool):
-    shown = ("output_size",)
-
+class _AdaptiveAvgPoolNd(Family, shown=("output_size",)):
     def __init__(self, output_size) -> None:
         super().__init__()
         self.output_size = output_size
@@ -138,27 +104,19 @@ class _AdaptiveAvgPoolNd(_Pool):
         return type(self).function(input, self.output_size)
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd, function=F.adaptive_avg_pool1d):
     """Means over as many windows of signals as asked for."""
 
-    function = staticmethod(F.adaptive_avg_pool1d)
 
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd, function=F.adaptive_avg_pool2d):
     """Means over as many windows of images as asked for."""
 
-    function = staticmethod(F.adaptive_avg_pool2d)
 
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd, function=F.adaptive_avg_pool3d):
     """Means over as many windows of volumes as asked for."""
 
-    function = staticmethod(F.adaptive_avg_pool3d)
 
-
-class _AdaptiveMaxPoolNd(_Pool):
-    shown = ("output_size",)
-
+class _AdaptiveMaxPoolNd(Family, shown=("output_size",)):
     def __init__(self, output_size, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size, self.return_indices = output_size, return_indices
@@ -167,27 +125,19 @@ class _AdaptiveMaxPoolNd(_Pool):
         return type(self).function(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd, function=F.adaptive_max_pool1d):
     """Maxima over as many windows of signals as asked for."""
 
-    function = staticmethod(F.adaptive_max_pool1d)
 
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd, function=F.adaptive_max_pool2d):
     """Maxima over as many windows of images as asked for."""
 
-    function = staticmethod(F.adaptive_max_pool2d)
 
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd, function=F.adaptive_max_pool3d):
     """Maxima over as many windows of volumes as asked for."""
 
-    function = staticmethod(F.adaptive_max_pool3d)
 
-
-class _FractionalMaxPoolNd(_Pool):
-    rank: int
-
+class _FractionalMaxPoolNd(Family):
     def __init__(self, kernel_size, output_size=None, output_ratio=None,
                  return_indices: bool = False, _random_samples: Tensor | None = None) -> None:
         super().__init__()
@@ -210,21 +160,15 @@ class _FractionalMaxPoolNd(_Pool):
                                    self.return_indices, self._random_samples)
 
 
-class FractionalMaxPool2d(_FractionalMaxPoolNd):
+class FractionalMaxPool2d(_FractionalMaxPoolNd, rank=2, function=F.fractional_max_pool2d):
     """Maxima over windows of images at pseudo-random places."""
 
-    rank, function = 2, staticmethod(F.fractional_max_pool2d)
 
-
-class FractionalMaxPool3d(_FractionalMaxPoolNd):
+class FractionalMaxPool3d(_FractionalMaxPoolNd, rank=3, function=F.fractional_max_pool3d):
     """Maxima over windows of volumes at pseudo-random places."""
 
-    rank, function = 3, staticmethod(F.fractional_max_pool3d)
 
-
-class _LPPoolNd(_Pool):
-    shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
-
+class _LPPoolNd(Family, shown=("norm_type", "kernel_size", "stride", "ceil_mode")):
     def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type, self.kernel_size = norm_type, kernel_size
@@ -235,19 +179,13 @@ class _LPPoolNd(_Pool):
                                    self.ceil_mode)
 
 
-class LPPool1d(_LPPoolNd):
+class LPPool1d(_LPPoolNd, function=F.lp_pool1d):
     """Power sums over sliding windows of signals."""
 
-    function = staticmethod(F.lp_pool1d)
 
-
-class LPPool2d(_LPPoolNd):
+class LPPool2d(_LPPoolNd, function=F.lp_pool2d):
     """Power sums over sliding windows of images."""
 
-    function = staticmethod(F.lp_pool2d)
 
-
-class LPPool3d(_LPPoolNd):
+class LPPool3d(_LPPoolNd, function=F.lp_pool3d):
     """Power sums over sliding windows of volumes."""
-
-    function = staticmethod(F.lp_pool3d)

@@ -6,10 +6,10 @@ from typing import Any
 
 from ..core.handle import Tensor
 from . import functional as F
-from .module import Module
+from .shared import Family
 
 
-class Flatten(Module):
+class Flatten(Family, shown=("start_dim", "end_dim")):
     """Joins the dims from `start_dim` to `end_dim`."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
@@ -19,11 +19,8 @@ class Flatten(Module):
     def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
-
-class Unflatten(Module):
+class Unflatten(Family, shown=("dim", "unflattened_size")):
     """Splits one dim into several."""
 
     def __init__(self, dim: int, unflattened_size) -> None:
@@ -40,11 +37,8 @@ class Unflatten(Module):
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
-
-class Unfold(Module):
+class Unfold(Family, shown=("kernel_size", "dilation", "padding", "stride")):
     """The sliding blocks of images as columns."""
 
     def __init__(self, kernel_size, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
@@ -55,12 +49,8 @@ class Unfold(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (f"kernel_size={self.kernel_size}, dilation={self.dilation}, "
-                f"padding={self.padding}, stride={self.stride}")
 
-
-class Fold(Unfold):
+class Fold(Unfold, shown=("output_size", "kernel_size", "dilation", "padding", "stride")):
     """Images from columns of sliding blocks; overlapping blocks add up."""
 
     def __init__(self, output_size, kernel_size, dilation: Any = 1, padding: Any = 0,
@@ -72,47 +62,33 @@ class Fold(Unfold):
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding,
                       self.stride)
 
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}, {super().extra_repr()}"
+
+class _Shuffle(Family):
+    """`function` of the input and of one number."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self).function(input, getattr(self, self.shown[0]))
 
 
-class PixelShuffle(Module):
+class PixelShuffle(_Shuffle, function=F.pixel_shuffle, shown=("upscale_factor",)):
     """Each r * r channels become blocks of r by r pixels."""
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
-
-
-class PixelUnshuffle(Module):
+class PixelUnshuffle(_Shuffle, function=F.pixel_unshuffle, shown=("downscale_factor",)):
     """Blocks of r by r pixels become r * r channels."""
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
-
-
-class ChannelShuffle(Module):
+class ChannelShuffle(_Shuffle, function=F.channel_shuffle, shown=("groups",)):
     """Channels in groups are interleaved."""
 
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"

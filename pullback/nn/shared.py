@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..table.packets import ops
+from .module import Module
 from .parameter import Parameter
 
 
@@ -16,6 +17,31 @@ def new(shape, device, dtype) -> Parameter:
 def sizes(value, rank: int) -> tuple:
     """One number for each spatial dim."""
     return tuple(value) if isinstance(value, Iterable) else (value,) * rank
+
+
+class Family(Module):
+    """A layer of a family; what sets it apart is said with the class: `Conv2d(_Conv, rank=2)`.
+
+    `function` is what the layer calls, `rank` the number of its spatial dims, `shown` names the
+    arguments in its printed form. What a class does not say it has from its base.
+    """
+
+    function: Callable
+    rank: int
+    shown: tuple[str, ...] | None = ()
+
+    def __init_subclass__(cls, *, function: Callable | None = None, rank: int | None = None,
+                          shown: tuple[str, ...] | None = None, **kwargs) -> None:
+        super().__init_subclass__(**kwargs)
+        if function is not None:
+            cls.function = staticmethod(function)
+        if rank is not None:
+            cls.rank = rank
+        if shown is not None:
+            cls.shown = shown
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self.shown)
 
 
 def factory_kwargs(kwargs: dict | None) -> dict:

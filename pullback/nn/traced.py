@@ -91,14 +91,8 @@ class TracedModule(GraphModule, Module, metaclass=_Kind):
         self._install(target, m)
         return True
 
-    def delete_submodule(self, target: str) -> bool:
-        """Take away the submodule at a dotted path; False if there is none."""
-        path, _, name = target.rpartition(".")
-        try:
-            holder = self.get_submodule(path)
-        except AttributeError:
-            return False
-        return holder._modules.pop(name, None) is not None
+    def _parts_of(self, holder: Module) -> dict[str, Any]:
+        return holder._modules
 
     def delete_all_unused_submodules(self) -> None:
         """Take away the submodules that no node refers to."""

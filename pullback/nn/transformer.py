@@ -13,9 +13,9 @@ from typing import Any
 
 from ..autograd.grad_mode import is_grad_enabled
 from ..core.handle import Tensor
-from ..core.state import in_passing
 from ..errors import DataDependentError
 from ..table.packets import ops
+from ..threads.state import in_passing
 from . import functional as F
 from . import init
 from .activations import GELU, ReLU

@@ -19,16 +19,7 @@ class _Aten:
     def __getattr__(self, name: str):
         from ..table.packets import ops
 
-        try:
-            found = getattr(ops, _WRITTEN.get(name, name))
-        except AttributeError:
-            from .not_provided import packet
-
-            found = None if name.startswith("__") else packet(name)
-            if found is None:
-                raise
-            return found  # not kept: the table may be given an entry of this name later
-        self.__dict__[name] = found
+        found = self.__dict__[name] = getattr(ops, _WRITTEN.get(name, name))
         return found
 
     def __repr__(self) -> str:
@@ -59,6 +50,10 @@ def __getattr__(name: str) -> Any:
         from ..interp.wrapper_subclass import prim
 
         return prim
+    if name == "quantized":
+        from ..quantized.namespace import quantized
+
+        return quantized
     if not name.startswith("__"):
         from importlib.util import find_spec
 

@@ -14,7 +14,9 @@ from ..array.dims import broadcast_shapes, wrap_dim
 from ..core.op import Composite, Op, Pointwise, Random
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
+from .kinds import Free
 from .layout import in_front
+from .nonlinear import Activation
 from .pointwise import Backward, backward_points, points, refuse
 from .random import placed
 
@@ -38,11 +40,7 @@ class hardshrink(Pointwise):
     def decomp(self, lambd=0.5):
         return self.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(4, 3).T, 0.7)
-        yield s(s.real())
-        yield s(s.real(0, 3))
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(4, 3).T, 0.7), s(s.real()), s(s.real(0, 3))]
 
 
 class hardshrink_backward(Backward):
@@ -60,7 +58,7 @@ class hardshrink_backward(Backward):
         return grad_out.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
 
 
-class softshrink(Pointwise):
+class softshrink(Activation):
     """Each element moved towards 0 by `lambd`, but not beyond it."""
 
     schema = "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor"
@@ -68,9 +66,6 @@ class softshrink(Pointwise):
     c = ("where({self} > {lambd}, {self} - {lambd}, "
          "where({self} < -{lambd}, {self} + {lambd}, {self} * 0))")
     inplace = False
-    method = False
-    function = False
-    namespace = "nn.functional"
 
     def run(xp, self, lambd):
         refuse("softshrink_cpu", self, "biuc")
@@ -122,15 +117,13 @@ def _straight_pieces(gradients: int = 0):
     return samples
 
 
-class hardsigmoid(Pointwise):
+class hardsigmoid(Activation):
     """(x + 3) / 6, cut off at 0 and 1."""
 
     schema = "hardsigmoid(Tensor self) -> Tensor"
+    ahead = True
     grad = {"self": "hardsigmoid_backward(grad, self)"}
     c = "where({self} <= -3, 0, where({self} >= 3, 1, ({self} + 3) / 6))"
-    method = False
-    function = False
-    namespace = "nn.functional"
     samples = _straight_pieces()
 
     def run(xp, self):
@@ -145,6 +138,7 @@ class hardsigmoid_backward(Backward):
     """A sixth of the gradient where -3 < x < 3, else 0."""
 
     schema = "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor"
+    ahead = True
     tags = ()
     run = "xp.where((self > -3) & (self < 3), grad_output / 6, xp.asarray(0, grad_output.dtype))"
     grad = {"grad_output": "hardsigmoid_backward(grad, self)"}
@@ -156,16 +150,14 @@ class hardsigmoid_backward(Backward):
         return ops.where((self > -3).logical_and(self < 3), grad_output / 6, 0)
 
 
-class hardswish(Pointwise):
+class hardswish(Activation):
     """x times hardsigmoid(x)."""
 
     schema = "hardswish(Tensor self) -> Tensor"
+    ahead = True
     tags = ()
     grad = {"self": "hardswish_backward(grad, self)"}
     c = "{self} * where({self} <= -3, 0, where({self} >= 3, 6, {self} + 3)) / 6"
-    method = False
-    function = False
-    namespace = "nn.functional"
     samples = _straight_pieces()
 
     def run(xp, self):
@@ -180,6 +172,7 @@ class hardswish_backward(Backward):
     """Gradient of hardswish: 0 up to -3, x / 3 + 1 / 2 between, 1 from 3 on."""
 
     schema = "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor"
+    ahead = True
     tags = ()
     grad = {
         "grad_output": "hardswish_backward(grad, self)",
@@ -221,11 +214,7 @@ class celu(Pointwise):
         _check_alpha(alpha)
         return ops.where(self > 0, self, (self * (1 / alpha)).expm1() * alpha)
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(4, 3).T, 1.5)
-        yield s(s.real(), 0.3)
-        yield s(s.real(0, 3))
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(4, 3).T, 1.5), s(s.real(), 0.3), s(s.real(0, 3))]
 
 
 def _check_alpha(alpha) -> None:
@@ -236,12 +225,11 @@ def _check_alpha(alpha) -> None:
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-class selu(Composite):
+class selu(Free):
     """The exponential unit whose scales keep mean 0 and variance 1 of independent normal inputs."""
 
     schema = "selu(Tensor self) -> Tensor"
     tags = ("pointwise",)
-    method = False
     inplace = True
     namespace = "nn.functional"
     samples = points()
@@ -302,8 +290,7 @@ class _prelu_kernel(Pointwise):
     push = "prelu_push(self_p, self_t, weight_p, weight_t)"
     c = "where({self} > 0, {self}, {self} * {weight})"
     inplace = False
-    method = False
-    function = False
+    method = function = False
 
     def decomp(self, weight):
         return ops.where(self > 0, self, self * weight)
@@ -334,8 +321,7 @@ class _prelu_kernel_backward(Op):
         "result1": "where(self_p >= 0, 0, grad_output_t * self_p + grad_output_p * self_t)",
     }
     cost = "cheap"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, grad_output, self, weight):
         positive = self > 0
@@ -362,24 +348,20 @@ def _mean_slope(lower, upper) -> float:
     return (float(lower) + float(upper)) / 2
 
 
-class rrelu(Composite):
+class rrelu(Free):
     """Each element, times a random (in training) or the mean slope where negative."""
 
     cost = "random"
     schema = ("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333,"
               " bool training=False, Generator? generator=None) -> Tensor")
     tags = ("nondeterministic_seeded", "pointwise")
-    method = False
     inplace = True
     namespace = "nn.functional"
 
     def compose(self, lower, upper, training, generator):
         return ops.rrelu_with_noise(self, ops.empty_like(self), lower, upper, training, generator)
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(4, 3).T, 0.1, 0.2)
-        yield s(s.real())
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(4, 3).T, 0.1, 0.2), s(s.real())]
 
 
 class rrelu_with_noise(Composite):
@@ -389,8 +371,7 @@ class rrelu_with_noise(Composite):
               " Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None)"
               " -> Tensor")
     tags = ("nondeterministic_seeded",)
-    method = False
-    function = False
+    method = function = False
     inplace = True
     namespace = "nn.functional"
 
@@ -402,8 +383,7 @@ class rrelu_with_noise(Composite):
         noise.copy_(slopes)
         return out
 
-    def samples(s):
-        yield s(s.real(3, 4), s.real(3, 4))
+    samples = lambda s: [s(s.real(3, 4), s.real(3, 4))]
 
 
 def _check_slopes(lower, upper) -> None:
@@ -424,8 +404,7 @@ class rrelu_with_noise_functional(Random):
                         " training, False)")}
     nondiff = ("noise",)
     diff_outputs = (True, False)
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, self, noise, lower, upper, training, generator):
         refuse("rrelu_with_noise_out_cpu", self, "biuc")
@@ -520,8 +499,7 @@ class glu(Op):
     grad = {"self": "glu_backward(grad, self, dim)"}
     push = "glu_push(self_p, self_t, dim)"
     cost = "cheap"
-    method = False
-    function = False
+    method = function = False
     namespace = "nn.functional"
 
     def run(xp, self, dim):
@@ -562,8 +540,7 @@ class glu_backward(Op):
     push = "glu_backward_push(grad_output_p, grad_output_t, self_p, self_t, dim)"
     shape = "self.shape"
     cost = "cheap"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, grad_output, self, dim):
         dim = _halves(self.shape, dim)
@@ -594,8 +571,7 @@ class infinitely_differentiable_gelu_backward(Composite):
     """Gradient of the exact gelu, of differentiable operators: grad (cdf(x) + x pdf(x))."""
 
     schema = "infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor"
-    method = False
-    function = False
+    method = function = False
     samples = backward_points()
 
     def compose(grad, self):

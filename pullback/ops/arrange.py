@@ -17,11 +17,13 @@ from ..array.layout import (
     wants_channels_last,
 )
 from ..array.size import fits_a_size
-from ..core.op import Composite, Op, Pointwise, overload_of
-from ..core.state import state
+from ..core.op import Composite, Pointwise
+from ..core.overload import overload_of
 from ..errors import NotInThisBuild
 from ..table.packets import ops
+from ..threads.state import state
 from .create import as_number
+from .kinds import ComplexComposite, Free, Keeping, Moving
 from .layout import convert, in_front, overwritten, pad_rank
 
 # --- copies ---------------------------------------------------------------------------------------
@@ -44,11 +46,7 @@ class clone(Pointwise):
     def run(xp, self, memory_format):
         return arranged(self, memory_format)
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(3, 4).T)
-        yield s(s.real())
-        yield s(s.real(0, 3))
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(3, 4).T), s(s.real()), s(s.real(0, 3))]
 
 
 class contiguous(Composite):
@@ -66,9 +64,7 @@ class contiguous(Composite):
             return self
         return overload_of(clone).call(self, memory_format)
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(3, 4).T)
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(3, 4).T)]
 
 
 class to_copy(Pointwise):
@@ -108,10 +104,7 @@ class to_copy(Pointwise):
         out = ops._to_copy(self, dtype=dtype, device=device, memory_format=memory_format)
         return out.movedim(-1, 2) if last else out
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(3, 4).T)
-        yield s(s.real())
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(3, 4).T), s(s.real())]
 
 
 def converted(self, dtype, device, copy: bool, memory_format=None, said=None):
@@ -151,8 +144,7 @@ class to_other(Composite):
     def compose(self, other, non_blocking, copy, memory_format):
         return converted(self, other.dtype, other.device, copy, memory_format)
 
-    def samples(s):
-        yield s(s.real(3, 4), s.tensor(0, dt.complex128))
+    samples = lambda s: [s(s.real(3, 4), s.tensor(0, dt.complex128))]
 
 
 class to_dtype(Composite):
@@ -169,9 +161,7 @@ class to_dtype(Composite):
     def compose(self, dtype, non_blocking, copy, memory_format):
         return converted(self, dtype, None, copy, memory_format)
 
-    def samples(s):
-        yield s(s.real(3, 4), dt.complex128)
-        yield s(s.real(3, 4), dt.int64)
+    samples = lambda s: [s(s.real(3, 4), dt.complex128), s(s.real(3, 4), dt.int64)]
 
 
 class to_device(Composite):
@@ -188,9 +178,7 @@ class to_device(Composite):
     def compose(self, device, dtype, non_blocking, copy, memory_format):
         return converted(self, dtype, device, copy, memory_format)
 
-    def samples(s):
-        yield s(s.real(3, 4), "cpu")
-        yield s(s.real(3, 4), "cpu", dt.complex128)
+    samples = lambda s: [s(s.real(3, 4), "cpu"), s(s.real(3, 4), "cpu", dt.complex128)]
 
 
 class to_dtype_layout(Composite):
@@ -208,8 +196,7 @@ class to_dtype_layout(Composite):
     def compose(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
         return converted(self, dtype, device, copy, memory_format)
 
-    def samples(s):
-        yield s(s.real(3, 4), dtype=dt.float64, copy=True)
+    samples = lambda s: [s(s.real(3, 4), dtype=dt.float64, copy=True)]
 
 
 class type_as(Composite):
@@ -222,28 +209,23 @@ class type_as(Composite):
     def compose(self, other):
         return converted(self, other.dtype, other.device, False)
 
-    def samples(s):
-        yield s(s.real(3, 4), s.tensor(0, dt.complex128))
+    samples = lambda s: [s(s.real(3, 4), s.tensor(0, dt.complex128))]
 
 
 # Tensor properties, by the operator that each stands for.
 PROPERTIES = {"T": "numpy_T", "mT": "mT", "mH": "mH", "H": "matrix_H"}
 
-class copy(Op):
+class copy(Moving):
     """`src` broadcast to the shape, and cast to the dtype, of `self`."""
 
     schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"
     core = True
     lies = "self"
     inplace_node = "CopyBackwards"
-    promote = "keep"
-    function = False
-    method = False
+    method = function = False
     inplace = True
-    complex = True
     linear = ("src",)
     constant = ("self",)
-    cost = "cheap"
     shape = "tuple(self.shape)"
     grad = {"src": "grad"}
 
@@ -293,17 +275,14 @@ def repeated_shape(shape, repeats) -> tuple[int, ...]:
     return result
 
 
-class repeat(Op):
+class repeat(Moving):
     """The whole tensor repeated along each dim."""
 
     schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor"
     lower = "shape.repeat"
     core = True
-    promote = "keep"
     function = False
-    complex = True
     linear = ("self",)
-    cost = "cheap"
     grad = {"self": "repeat_backward(grad, repeats, self.shape)"}
 
     def run(xp, self, repeats):
@@ -332,22 +311,17 @@ class tile(Composite):
     def compose(self, dims):
         return self.repeat((1,) * (self.ndim - len(dims)) + tuple(dims))
 
-    def samples(s):
-        yield s(s.real(2, 3), (2,))
-        yield s(s.real(2, 3), (2, 1, 2))
+    samples = lambda s: [s(s.real(2, 3), (2,)), s(s.real(2, 3), (2, 1, 2))]
 
 
-class flip(Op):
+class flip(Moving):
     """The order of the elements reversed along dims."""
 
     schema = "flip(Tensor self, int[] dims) -> Tensor"
     lower = "shape.flip"
     core = True
     lies = "self"
-    promote = "keep"
-    complex = True
     linear = ("self",)
-    cost = "cheap"
     shape = "tuple(self.shape)"
     grad = {"self": "grad.flip(dims)"}
 
@@ -376,8 +350,7 @@ class fliplr(Composite):
             raise RuntimeError("Input must be >= 2-d.")
         return self.flip((1,))
 
-    def samples(s):
-        yield s(s.real(2, 3))
+    samples = lambda s: [s(s.real(2, 3))]
 
 
 class flipud(Composite):
@@ -390,8 +363,7 @@ class flipud(Composite):
             raise RuntimeError("Input must be >= 1-d.")
         return self.flip((0,))
 
-    def samples(s):
-        yield s(s.real(2, 3))
+    samples = lambda s: [s(s.real(2, 3))]
 
 
 def checked_roll(shifts, dims, ndim: int) -> tuple[int, ...]:
@@ -407,14 +379,11 @@ def checked_roll(shifts, dims, ndim: int) -> tuple[int, ...]:
     return tuple(wrap_dim(d, ndim, scalar_ok=False) for d in dims)
 
 
-class roll(Op):
+class roll(Moving):
     """Elements moved along dims; what leaves at one end enters at the other."""
 
     schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor"
-    promote = "keep"
-    complex = True
     linear = ("self",)
-    cost = "cheap"
     shape = "tuple(self.shape)"
     grad = {"self": "grad.roll([-k for k in reversed(shifts)], list(reversed(dims)))"}
 
@@ -468,14 +437,11 @@ def checked_rot90(dims, ndim: int) -> tuple[int, int]:
     return first, second
 
 
-class rot90(Op):
+class rot90(Moving):
     """Rotation by multiples of 90 degrees in the plane of two dims."""
 
     schema = "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor"
-    promote = "keep"
-    complex = True
     linear = ("self",)
-    cost = "cheap"
     grad = {"self": "grad.rot90(-k, dims)"}
 
     def run(xp, self, k, dims):
@@ -515,14 +481,13 @@ def _along(self, dim):
     return (self if self.ndim else self.unsqueeze(0)), wrap_dim(dim, self.ndim)
 
 
-class repeat_interleave_self_int(Composite):
+class repeat_interleave_self_int(ComplexComposite):
     """Each element repeated the same number of times."""
 
     schema = (
         "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, "
         "SymInt? output_size=None) -> Tensor"
     )
-    complex = True
 
     def compose(self, repeats, dim, output_size):
         self, dim = _along(self, dim)
@@ -567,13 +532,12 @@ class repeat_interleave_self_Tensor(Composite):
         yield s(s.real(2, 2), s.int(1, low=1, high=3))
 
 
-class repeat_interleave_Tensor(Op):
+class repeat_interleave_Tensor(Keeping):
     """The index of each entry, as often as the entry says."""
 
     schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor"
     kept = "values"
     tags = ("dynamic_output_shape",)
-    promote = "keep"
     method = False
 
     def run(xp, repeats, output_size):
@@ -602,8 +566,7 @@ class repeat_interleave_Tensor(Op):
             "here. Fix: pass output_size."
         )
 
-    def samples(s):
-        yield s(s.int(4, low=0, high=3))
+    samples = lambda s: [s(s.int(4, low=0, high=3))]
 
 
 def padded_shape(shape, pad) -> tuple[int, ...]:
@@ -628,17 +591,14 @@ def padded_shape(shape, pad) -> tuple[int, ...]:
     return tuple(out)
 
 
-class constant_pad_nd(Op):
+class constant_pad_nd(Moving):
     """A constant border around the last dims; negative widths cut off."""
 
     schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"
     lower = "shape.pad"
     core = True
     lies = "channels"
-    promote = "keep"
     method = False
-    complex = True
-    cost = "cheap"
     grad = {"self": "constant_pad_nd(grad, [-p for p in pad], 0)"}
     push = "constant_pad_nd(self_t, pad, 0)"
 
@@ -701,31 +661,26 @@ def _grid(tensors, indexing: str):
     return grids
 
 
-class meshgrid_indexing(Composite):
+class meshgrid_indexing(Free):
     """Coordinate grids from coordinate vectors."""
 
     schema = "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]"
-    method = False
-
-    def compose(tensors, indexing):
-        return _grid(tensors, indexing)
+    compose = _grid
 
     def samples(s):
         yield s([s.real(2), s.real(3)], indexing="ij")
         yield s([s.real(2), s.real(3), s.real()], indexing="xy")
 
 
-class meshgrid(Composite):
+class meshgrid(Free):
     """Coordinate grids from coordinate vectors, matrix indexing."""
 
     schema = "meshgrid(Tensor[] tensors) -> Tensor[]"
-    method = False
 
     def compose(tensors):
         return _grid(tensors, "ij")
 
-    def samples(s):
-        yield s([s.real(2), s.real(3)])
+    samples = lambda s: [s([s.real(2), s.real(3)])]
 
 
 def _at_least(x, rank: int):
@@ -738,112 +693,95 @@ def _at_least(x, rank: int):
     return x
 
 
-class atleast_1d(Composite):
+class AtLeast(Free):
+    """A tensor with at least `rank` dims, itself if it has them."""
+
+    tags = ("maybe_aliasing_or_mutating",)
+    rank = 0
+
+    @classmethod
+    def compose(cls, self):
+        return _at_least(self, cls.rank)
+
+
+class EachAtLeast(Free):
+    """Tensors with at least `rank` dims."""
+
+    rank = 0
+
+    @classmethod
+    def compose(cls, tensors):
+        return [_at_least(x, cls.rank) for x in tensors]
+
+
+class atleast_1d(AtLeast):
     """A 0-d tensor as a vector."""
 
     schema = "atleast_1d(Tensor self) -> Tensor"
-    tags = ("maybe_aliasing_or_mutating",)
-    method = False
-
-    def compose(self):
-        return _at_least(self, 1)
-
-    def samples(s):
-        yield s(s.real())
+    rank = 1
+    samples = lambda s: [s(s.real())]
 
 
-class atleast_1d_Sequence(Composite):
+class atleast_1d_Sequence(EachAtLeast):
     """0-d tensors as vectors."""
 
     schema = "atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]"
-    method = False
-
-    def compose(tensors):
-        return [_at_least(x, 1) for x in tensors]
-
-    def samples(s):
-        yield s([s.real(), s.real(2)])
+    rank = 1
+    samples = lambda s: [s([s.real(), s.real(2)])]
 
 
-class atleast_2d(Composite):
+class atleast_2d(AtLeast):
     """A scalar or vector as a matrix of one row."""
 
     schema = "atleast_2d(Tensor self) -> Tensor"
-    tags = ("maybe_aliasing_or_mutating",)
-    method = False
-
-    def compose(self):
-        return _at_least(self, 2)
-
-    def samples(s):
-        yield s(s.real(3))
+    rank = 2
+    samples = lambda s: [s(s.real(3))]
 
 
-class atleast_2d_Sequence(Composite):
+class atleast_2d_Sequence(EachAtLeast):
     """Scalars and vectors as matrices of one row."""
 
     schema = "atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]"
-    method = False
-
-    def compose(tensors):
-        return [_at_least(x, 2) for x in tensors]
-
-    def samples(s):
-        yield s([s.real(), s.real(2)])
+    rank = 2
+    samples = lambda s: [s([s.real(), s.real(2)])]
 
 
-class atleast_3d(Composite):
+class atleast_3d(AtLeast):
     """A tensor with at least three dims."""
 
     schema = "atleast_3d(Tensor self) -> Tensor"
-    tags = ("maybe_aliasing_or_mutating",)
-    method = False
-
-    def compose(self):
-        return _at_least(self, 3)
-
-    def samples(s):
-        yield s(s.real(3))
-        yield s(s.real(3, 4))
+    rank = 3
+    samples = lambda s: [s(s.real(3)), s(s.real(3, 4))]
 
 
-class atleast_3d_Sequence(Composite):
+class atleast_3d_Sequence(EachAtLeast):
     """Tensors with at least three dims."""
 
     schema = "atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]"
-    method = False
-
-    def compose(tensors):
-        return [_at_least(x, 3) for x in tensors]
-
-    def samples(s):
-        yield s([s.real(), s.real(2, 3)])
+    rank = 3
+    samples = lambda s: [s([s.real(), s.real(2, 3)])]
 
 
-class resolve_conj(Composite):
+class resolve_conj(ComplexComposite):
     """The tensor itself: conjugation is never put off here."""
 
     schema = "resolve_conj(Tensor(a) self) -> Tensor(a)"
-    complex = True
 
     def compose(self):
         return self
 
-    def samples(s):
-        yield s(s.real(2, 3))
+    samples = lambda s: [s(s.real(2, 3))]
 
 
-class resolve_neg(Composite):
+class resolve_neg(ComplexComposite):
     """The tensor itself: negation is never put off here."""
 
     schema = "resolve_neg(Tensor(a) self) -> Tensor(a)"
-    complex = True
 
     def compose(self):
         return self
 
-    def samples(s):
-        yield s(s.real(2, 3))
+    samples = lambda s: [s(s.real(2, 3))]
 
 
 class resize_as_(Composite):
@@ -853,11 +791,10 @@ class resize_as_(Composite):
         "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None)"
         " -> Tensor(a!)"
     )
+    unchecked = ("vmap",)  # what is in further memory is not set
     tags = ("inplace_view",)
 
     def compose(self, the_template, memory_format):
         return self.resize_(tuple(the_template.shape), memory_format=memory_format)
 
-    def samples(s):
-        yield s(s.int(2, 3), s.int(4))
-        yield s(s.int(2, 3), s.int(3, 2))
+    samples = lambda s: [s(s.int(2, 3), s.int(4)), s(s.int(2, 3), s.int(3, 2))]

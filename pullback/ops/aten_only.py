@@ -7,11 +7,14 @@ offered as function or method: the package has those names already, or PyTorch d
 
 from __future__ import annotations
 
+import operator
+
 from ..array import dtype as dt
 from ..core.op import Composite
 from ..errors import ShapeError
 from ..formulas.linalg import matrix_exp_change
 from ..formulas.reduce import cumprod_pullback
+from ..formulas.sparse_gradients import bags_grad, gathered_grad, rows_grad
 from ..table.packets import ops
 
 
@@ -29,6 +32,12 @@ def aten(schema: str, text: str, sample, unchecked: tuple = (), **more):
     return entry
 
 
+def attribute(schema: str, text: str) -> None:
+    """The entry of a question that an attribute of the same name answers."""
+    ask = operator.attrgetter(schema[: schema.index("(")])
+    aten(schema, text, lambda s: s(s.real(2)))(lambda self: ask(self))
+
+
 # ---------------------------------------------------------------------------------------------
 # Pullbacks
 
@@ -42,8 +51,26 @@ def _zeros(grad, sizes):
       lambda s: s(s.real(2, 3), s.real(4, 3), 0, s.int(2, 3, high=4), False))
 def gather_backward(grad, self, dim, index, sparse_grad):
     if sparse_grad:
-        raise ShapeError("gather_backward: tensors are dense here; pass sparse_grad=False")
+        return gathered_grad(grad, self.shape, dim, index)
     return _zeros(grad, self.shape).scatter_add(dim, index, grad)
+
+
+@aten("embedding_sparse_backward(Tensor grad, Tensor indices, SymInt num_weights, "
+      "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
+      "Gradient of the table of `embedding`, with an entry for each lookup.", None, of_parts=True)
+def embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
+    return rows_grad(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+
+
+@aten("_embedding_bag_sparse_backward(Tensor grad, Tensor indices, Tensor offsets, "
+      "Tensor offset2bag, Tensor bag_size, SymInt num_weights, bool scale_grad_by_freq, int mode, "
+      "Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+      "Gradient of the table of an embedding bag, with an entry for each lookup.", None,
+      of_parts=True)
+def _embedding_bag_sparse_backward(grad, indices, offsets, offset2bag, bag_size, num_weights,
+                                   scale_grad_by_freq, mode, per_sample_weights, padding_idx):
+    return bags_grad(grad, indices, offset2bag, bag_size, bag_size, num_weights,
+                     scale_grad_by_freq, mode, per_sample_weights, padding_idx)
 
 
 @aten("index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
@@ -205,28 +232,12 @@ def stride_int(self, dim):
     return self.stride(dim)
 
 
-@aten("is_leaf(Tensor self) -> bool", "Whether no operator made the tensor, as far as autograd goes.",
-      lambda s: s(s.real(2)))
-def is_leaf(self):
-    return self.is_leaf
-
-
-@aten("retains_grad(Tensor self) -> bool", "Whether a tensor that is no leaf keeps its gradient.",
-      lambda s: s(s.real(2)))
-def retains_grad(self):
-    return self.retains_grad
-
-
-@aten("output_nr(Tensor self) -> int", "Which output of its operator the tensor is.",
-      lambda s: s(s.real(2)))
-def output_nr(self):
-    return self.output_nr
-
-
-@aten("_version(Tensor self) -> int", "How often the tensor's memory was written.",
-      lambda s: s(s.real(2)))
-def _version(self):
-    return self._version
+attribute("is_leaf(Tensor self) -> bool",
+          "Whether no operator made the tensor, as far as autograd goes.")
+attribute("retains_grad(Tensor self) -> bool",
+          "Whether a tensor that is no leaf keeps its gradient.")
+attribute("output_nr(Tensor self) -> int", "Which output of its operator the tensor is.")
+attribute("_version(Tensor self) -> int", "How often the tensor's memory was written.")
 
 
 @aten("result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", "The dtype of a sum.",

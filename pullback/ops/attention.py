@@ -12,9 +12,9 @@ from contextlib import nullcontext
 from ..array import dtype as dt
 from ..array.layout import strides_order
 from ..core.op import Composite
-from ..core.state import state
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
+from ..threads.state import state
 
 
 def _check(query, key, value, attn_mask, is_causal, enable_gqa):
@@ -114,8 +114,7 @@ class scaled_dot_product_attention(Composite):
               " float? scale=None, bool enable_gqa=False) -> Tensor")
     autocast = "lower"
     tags = ("nondeterministic_seeded",)
-    method = False
-    function = False
+    method = function = False
     namespace = "nn.functional"
 
     def compose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
@@ -146,8 +145,7 @@ class _scaled_dot_product_attention_math(Composite):
               " Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False)"
               " -> (Tensor, Tensor)")
     tags = ("nondeterministic_seeded",)
-    method = False
-    function = False
+    method = function = False
 
     def compose(query, key, value, attn_mask, dropout_p, is_causal, dropout_mask, scale,
                 enable_gqa):
@@ -159,5 +157,4 @@ class _scaled_dot_product_attention_math(Composite):
             value = _repeated(query.shape[-3], value)
         return ops.matmul(kept, value), kept
 
-    def samples(s):
-        yield s(s.real(2, 3, 4), s.real(2, 5, 4), s.real(2, 5, 6))
+    samples = lambda s: [s(s.real(2, 3, 4), s.real(2, 5, 4), s.real(2, 5, 6))]

@@ -13,17 +13,18 @@ from __future__ import annotations
 from ..array import dtype as dt
 from ..array.dims import numel, wrap_dim
 from ..array.xp import sums
-from ..core.op import Composite, Op
-from ..core.surface import assign
+from ..core.op import Composite
 from ..errors import RefusedValue, ShapeError
 from ..formulas.batchnorm import (
     batch_norm_backward_parts,
     other_dims,
     per_channel,
 )
+from ..memory.assign import assign
 from ..table.packets import ops
+from .kinds import Free, Keeping
 from .layout import in_front
-from .norm import FEW, check_gradient, narrowed, widened
+from .norm import FEW, Normalization, check_gradient, narrowed, widened
 from .pointwise import refuse
 
 # ---------------------------------------------------------------------------------------------
@@ -184,23 +185,18 @@ _PUSHED = ("batch_norm_push(input_p, input_t, weight_p, weight_t, bias_t, {0}, {
            " result2, {2}, eps)")
 
 
-class _native_batch_norm_legit_functional(Op):
+class _native_batch_norm_legit_functional(Normalization):
     """Batch normalisation that returns new running statistics instead of writing them."""
 
     schema = ("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor running_mean, Tensor running_var, bool training, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
-    alike = ("input",)
-    wide = ("weight", "bias")
     lies = "self"
-    promote = "keep"
     grad = {"input, weight, bias": _SAVED.format("running_mean_out", "running_var_out",
                                                  "training")}
     push = {"result0, result1, result2": _PUSHED.format("running_mean", "running_var",
                                                         "training")}
     diff_outputs = (True, True, True, False, False)
-    cost = "reduce"
-    method = False
     function = False
 
     def run(xp, input, weight, bias, running_mean, running_var, training, momentum, eps):
@@ -250,22 +246,16 @@ class _native_batch_norm_legit_functional(Op):
                     1e-3)
 
 
-class _native_batch_norm_legit_no_stats(Op):
+class _native_batch_norm_legit_no_stats(Normalization):
     """Batch normalisation with the statistics of the batch and no running ones."""
 
     schema = ("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias,"
               " bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
     core = True
-    alike = ("input",)
-    wide = ("weight", "bias")
     lies = "self"
     number = 1
-    promote = "keep"
     grad = {"input, weight, bias": _SAVED.format("None", "None", "training")}
     push = {"result0, result1, result2": _PUSHED.format("None", "None", "training")}
-    diff_outputs = (True, True, True)
-    cost = "reduce"
-    method = False
     function = False
 
     def run(xp, input, weight, bias, training, momentum, eps):
@@ -301,7 +291,7 @@ class _native_batch_norm_legit_no_stats(Op):
         yield s(s.real(2, 3, 2, 2), s.real(3), None, True, 0.1, 1e-3)
 
 
-class _native_batch_norm_legit_no_training(Op):
+class _native_batch_norm_legit_no_training(Keeping):
     """Batch normalisation with fixed statistics; the saved ones are empty."""
 
     schema = ("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias,"
@@ -311,15 +301,13 @@ class _native_batch_norm_legit_no_training(Op):
     alike = ("input",)
     wide = ("weight", "bias")
     lies = "self"
-    promote = "keep"
     grad = {"input, weight, bias": (
         "batch_norm_grads((grad, None, None), input, weight, running_mean, running_var, result1,"
         " result2, False, eps, grad_input_mask, native_batch_norm_backward)")}
     push = {"result0": _PUSHED.format("running_mean", "running_var", "False") + "[0]"}
     diff_outputs = (True, False, False)
     cost = "cheap"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, input, weight, bias, running_mean, running_var, momentum, eps):
         _check_input(input, False)
@@ -404,16 +392,22 @@ def _batched_backward(n, batched, grad_out, input, weight, running_mean, running
         output_mask))
 
 
-class native_batch_norm_backward(Op):
+class BatchNormBackward(Keeping):
+    """Gradients of batch normalisation for input, weight and bias, as the mask asks."""
+
+    alike = ("grad_out", "input")
+    wide = ("weight",)
+    lies = "self"
+    cost = "reduce"
+    method = function = False
+
+
+class native_batch_norm_backward(BatchNormBackward):
     """Gradients of batch normalisation for input, weight and bias, as the mask asks."""
 
     schema = ("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight,"
               " Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd,"
               " bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
-    alike = ("grad_out", "input")
-    wide = ("weight",)
-    lies = "self"
-    promote = "keep"
     grad = {"grad_out, input, weight, save_mean, save_invstd": (
         "batch_norm_double_grads(grads, grad_out, input, weight, running_mean, running_var,"
         " save_mean, save_invstd, train, eps)")}
@@ -421,10 +415,6 @@ class native_batch_norm_backward(Op):
         "batch_norm_backward_push(grad_out_p, grad_out_t, input_p, input_t, weight_p, weight_t,"
         " running_mean, running_var, save_mean_p, save_mean_t, save_invstd_p, save_invstd_t,"
         " train, eps, output_mask)")}
-    diff_outputs = (True, True, True)
-    cost = "reduce"
-    method = False
-    function = False
     run = _backward_kernel
     batch = _batched_backward
 
@@ -458,17 +448,13 @@ class native_batch_norm_backward(Op):
                 None, False, 1e-3, [False, True, False])
 
 
-class batch_norm_backward(Op):
+class batch_norm_backward(BatchNormBackward):
     """native_batch_norm_backward with a buffer that other backends reserve."""
 
     schema = ("batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight,"
               " Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var,"
               " bool update, float eps, bool[3] output_mask, Tensor reserve)"
               " -> (Tensor, Tensor, Tensor)")
-    alike = ("grad_out", "input")
-    wide = ("weight",)
-    lies = "self"
-    promote = "keep"
     grad = {"grad_out, input, weight, save_mean, save_var": (
         "batch_norm_double_grads(grads, grad_out, input, weight, running_mean, running_var,"
         " save_mean, save_var, update, eps)")}
@@ -477,10 +463,6 @@ class batch_norm_backward(Op):
         " running_mean, running_var, save_mean_p, save_mean_t, save_var_p, save_var_t, update,"
         " eps, output_mask)")}
     nondiff = ("reserve",)
-    diff_outputs = (True, True, True)
-    cost = "reduce"
-    method = False
-    function = False
 
     def run(xp, *args):
         return _backward_kernel(xp, *args[:-1])
@@ -540,7 +522,7 @@ def _pure(input, weight, bias, running_mean, running_var, training, momentum, ep
     for old, new in ((running_mean, new_mean), (running_var, new_var)):
         if old is None:
             continue
-        if hasattr(old._data, "node") and old._data.dtype == new._data.dtype:
+        if hasattr(old._payload, "node") and old._payload.dtype == new._payload.dtype:
             assign(old, new)  # in a capture the new value is what has just been computed
         else:
             old.copy_(new)
@@ -553,58 +535,55 @@ def _integers(s, channels):
             s.tensor([1 << 2 * k for k in range(channels)], dt.int64))
 
 
-class native_batch_norm(Composite):
+class native_batch_norm(Free):
     """Batch normalisation, the statistics that it used, and an update of the running ones."""
 
     schema = ("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean,"
               " Tensor? running_var, bool training, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor)")
-    method = False
+    compose = _norm_and_write
 
-    def compose(input, weight, bias, running_mean, running_var, training, momentum, eps):
-        return _norm_and_write(input, weight, bias, running_mean, running_var, training, momentum,
-                               eps)
-
-    def samples(s):
-        yield s(s.real(3, 4, 2), s.real(4), s.real(4), None, None, True, 0.1, 1e-3)
+    samples = lambda s: [s(s.real(3, 4, 2), s.real(4), s.real(4), None, None, True, 0.1, 1e-3)]
 
 
-class _native_batch_norm_legit(Composite):
+class _native_batch_norm_legit(Free):
     """native_batch_norm whose schema admits that it writes the running statistics."""
 
     schema = ("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum,"
               " float eps) -> (Tensor, Tensor, Tensor)")
     core = True
-    method = False
-
-    def compose(input, weight, bias, running_mean, running_var, training, momentum, eps):
-        return _norm_and_write(input, weight, bias, running_mean, running_var, training, momentum,
-                               eps)
+    compose = _norm_and_write
 
     def samples(s):
         yield s(s.real(3, 4, 2), None, None, *_integers(s, 4), False, 0.1, 0.0)
         yield s(s.real(3, 4), s.real(4), s.real(4), *_integers(s, 4), True, 0.1, 1e-3)
 
 
-def _with_reserve(results, input):
+def with_reserve(results, input):
+    """The results, and the buffer that other backends reserve for their backward: it is empty."""
     return (*results, ops.empty([0], dtype=dt.uint8, device=input.device))
 
 
-class _batch_norm_with_update(Composite):
+class _Reserving(Free):
+    """native_batch_norm with an empty buffer that other backends reserve."""
+
+    training = False
+
+    @classmethod
+    def compose(cls, input, weight, bias, running_mean, running_var, momentum, eps):
+        return with_reserve(_norm_and_write(input, weight, bias, running_mean, running_var,
+                                             cls.training, momentum, eps), input)
+
+
+class _batch_norm_with_update(_Reserving):
     """native_batch_norm in training, with an empty buffer that other backends reserve."""
 
     schema = ("_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor, Tensor)")
-    method = False
-
-    def compose(input, weight, bias, running_mean, running_var, momentum, eps):
-        return _with_reserve(_norm_and_write(input, weight, bias, running_mean, running_var, True,
-                                             momentum, eps), input)
-
-    def samples(s):
-        yield s(s.real(3, 4), s.real(4), s.real(4), *_integers(s, 4), 0.1, 1e-3)
+    training = True
+    samples = lambda s: [s(s.real(3, 4), s.real(4), s.real(4), *_integers(s, 4), 0.1, 1e-3)]
 
 
 class _batch_norm_with_update_functional(Composite):
@@ -614,32 +593,24 @@ class _batch_norm_with_update_functional(Composite):
               " Tensor running_mean, Tensor running_var, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out,"
               " Tensor running_var_out)")
-    method = False
-    function = False
+    method = function = False
 
     def compose(input, weight, bias, running_mean, running_var, momentum, eps):
         *results, new_mean, new_var = ops._native_batch_norm_legit_functional(
             input, weight, bias, running_mean, running_var, True, momentum, eps)
-        return (*_with_reserve(results, input), new_mean, new_var)
+        return (*with_reserve(results, input), new_mean, new_var)
 
-    def samples(s):
-        yield s(s.real(3, 4), s.real(4), s.real(4), *_integers(s, 4), 0.1, 1e-3)
+    samples = lambda s: [s(s.real(3, 4), s.real(4), s.real(4), *_integers(s, 4), 0.1, 1e-3)]
 
 
-class _batch_norm_no_update(Composite):
+class _batch_norm_no_update(_Reserving):
     """native_batch_norm in evaluation, with an empty buffer that other backends reserve."""
 
     schema = ("_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor? running_mean, Tensor? running_var, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor, Tensor)")
-    method = False
-
-    def compose(input, weight, bias, running_mean, running_var, momentum, eps):
-        return _with_reserve(_norm_and_write(input, weight, bias, running_mean, running_var, False,
-                                             momentum, eps), input)
-
-    def samples(s):
-        yield s(s.real(3, 4), s.real(4), s.real(4), *_integers(s, 4), 0.1, 0.0)
+    training = False
+    samples = lambda s: [s(s.real(3, 4), s.real(4), s.real(4), *_integers(s, 4), 0.1, 0.0)]
 
 
 def _check_channels(channels, **params):
@@ -648,14 +619,13 @@ def _check_channels(channels, **params):
             raise ShapeError(f"{name} should contain {channels} elements not {value.numel()}")
 
 
-class batch_norm(Composite):
+class batch_norm(Free):
     """Zero mean and unit variance of each channel (dim 1), then scale and shift."""
 
     schema = ("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean,"
               " Tensor? running_var, bool training, float momentum, float eps,"
               " bool cudnn_enabled) -> Tensor")
     tags = ("maybe_aliasing_or_mutating",)
-    method = False
 
     def compose(input, weight, bias, running_mean, running_var, training, momentum, eps,
                 cudnn_enabled):
@@ -677,13 +647,12 @@ class batch_norm(Composite):
         yield s(s.real(0, 3), s.real(3), s.real(3), None, None, True, 0.1, 1e-3, True)
 
 
-class instance_norm(Composite):
+class instance_norm(Free):
     """Batch normalisation of each example by itself."""
 
     schema = ("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean,"
               " Tensor? running_var, bool use_input_stats, float momentum, float eps,"
               " bool cudnn_enabled) -> Tensor")
-    method = False
 
     def compose(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps,
                 cudnn_enabled):

@@ -5,34 +5,24 @@ from __future__ import annotations
 import math
 
 from ..array.xp import special
-from ..core.op import Pointwise
 from ..table.packets import ops
 from . import special_kernels as kernels
-from .pointwise import points, refuse
-from .special import around_zero, first_with, scipy_kernel
+from .pointwise import ComplexFunction, FormulaFunction, Function, points, refuse
+from .special import Special, around_zero, first_with, scipy_kernel
 
 # ---------------------------------------------------------------------------------------------
 # Bessel functions.  f_n' is half the difference (J, Y) or the sum (I, -K) of the neighbours.
 
 
-class _Special(Pointwise):
-    promote = "float"
-    inplace = method = False
+class _Special(Special):
+    kept = "function"
 
 
-class _Helper(Pointwise):
-    """What derivatives of the others need; no function of its own."""
-
-    promote = "float"
-    inplace = method = function = False
-
-
-class i0(Pointwise):
+class i0(Function):
     """Modified Bessel function of the first kind, order 0."""
 
     schema = "i0(Tensor self) -> Tensor"
     kept = "function"
-    promote = "float"
     run = scipy_kernel("i0", label="i0_vml_cpu")
     grad = {"self": "grad * special_i1(self)"}
     aliases = ("special_i0",)
@@ -43,17 +33,15 @@ class special_i1(_Special):
     """Modified Bessel function of the first kind, order 1."""
 
     schema = "special_i1(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("i1")
     grad = {"self": "grad * (i0(self) + _bessel_i(self, 2)) / 2"}
     samples = around_zero()
 
 
-class bessel_i(_Helper):
+class bessel_i(FormulaFunction):
     """Modified Bessel function of the first kind, order n."""
 
     schema = "_bessel_i(Tensor self, int n) -> Tensor"
-    kept = "function"
     grad = {"self": "grad * (_bessel_i(self, abs(n - 1)) + _bessel_i(self, n + 1)) / 2"}
 
     def run(xp, self, n):
@@ -68,7 +56,6 @@ class special_i0e(_Special):
     """exp(-|x|) times the modified Bessel function of the first kind, order 0."""
 
     schema = "special_i0e(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("i0e")
     grad = {"self": "grad * _scaled_bessel_i(self, 0, 1)"}
     samples = points()
@@ -78,17 +65,15 @@ class special_i1e(_Special):
     """exp(-|x|) times the modified Bessel function of the first kind, order 1."""
 
     schema = "special_i1e(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("i1e")
     grad = {"self": "grad * _scaled_bessel_i(self, 1, 1)"}
     samples = points()
 
 
-class scaled_bessel_i(_Helper):
+class scaled_bessel_i(FormulaFunction):
     """Derivative of some order of exp(-|x|) I_n(x); at the kink in 0 the mean of both sides."""
 
     schema = "_scaled_bessel_i(Tensor self, int n, int order) -> Tensor"
-    kept = "function"
     grad = {"self": "grad * _scaled_bessel_i(self, n, order + 1)"}
 
     def run(xp, self, n, order):
@@ -106,7 +91,6 @@ class special_modified_bessel_i0(_Special):
     """Modified Bessel function of the first kind, order 0."""
 
     schema = "special_modified_bessel_i0(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("i0", label="modified_bessel_i0_cpu")
     grad = {"self": "grad * special_i1(self)"}
     samples = around_zero()
@@ -116,7 +100,6 @@ class special_modified_bessel_i1(_Special):
     """Modified Bessel function of the first kind, order 1."""
 
     schema = "special_modified_bessel_i1(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("i1", label="modified_bessel_i1_cpu")
     grad = {"self": "grad * (i0(self) + _bessel_i(self, 2)) / 2"}
     samples = around_zero()
@@ -126,7 +109,6 @@ class special_bessel_j0(_Special):
     """Bessel function of the first kind, order 0."""
 
     schema = "special_bessel_j0(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("j0", label="bessel_j0_cpu")
     grad = {"self": "-grad * special_bessel_j1(self)"}
     samples = around_zero()
@@ -136,17 +118,15 @@ class special_bessel_j1(_Special):
     """Bessel function of the first kind, order 1."""
 
     schema = "special_bessel_j1(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("j1", label="bessel_j1_cpu")
     grad = {"self": "grad * (special_bessel_j0(self) - _bessel_j(self, 2)) / 2"}
     samples = around_zero()
 
 
-class bessel_j(_Helper):
+class bessel_j(FormulaFunction):
     """Bessel function of the first kind, order n."""
 
     schema = "_bessel_j(Tensor self, int n) -> Tensor"
-    kept = "function"
     grad = {
         "self": "grad * (_bessel_j(self, n - 1) - _bessel_j(self, n + 1)) / 2 if n else"
         " -grad * _bessel_j(self, 1)"
@@ -164,7 +144,6 @@ class special_bessel_y0(_Special):
     """Bessel function of the second kind, order 0."""
 
     schema = "special_bessel_y0(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("y0", label="bessel_y0_cpu")
     grad = {"self": "-grad * special_bessel_y1(self)"}
     samples = points(0.4, 9)
@@ -174,17 +153,15 @@ class special_bessel_y1(_Special):
     """Bessel function of the second kind, order 1."""
 
     schema = "special_bessel_y1(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("y1", label="bessel_y1_cpu")
     grad = {"self": "grad * (special_bessel_y0(self) - _bessel_y(self, 2)) / 2"}
     samples = points(0.6, 9)
 
 
-class bessel_y(_Helper):
+class bessel_y(FormulaFunction):
     """Bessel function of the second kind, order n."""
 
     schema = "_bessel_y(Tensor self, int n) -> Tensor"
-    kept = "function"
     grad = {
         "self": "grad * (_bessel_y(self, n - 1) - _bessel_y(self, n + 1)) / 2 if n else"
         " -grad * _bessel_y(self, 1)"
@@ -202,7 +179,6 @@ class special_modified_bessel_k0(_Special):
     """Modified Bessel function of the second kind, order 0."""
 
     schema = "special_modified_bessel_k0(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("k0", label="modified_bessel_k0_cpu")
     grad = {"self": "-grad * special_modified_bessel_k1(self)"}
     samples = points(0.4, 5)
@@ -212,17 +188,15 @@ class special_modified_bessel_k1(_Special):
     """Modified Bessel function of the second kind, order 1."""
 
     schema = "special_modified_bessel_k1(Tensor self) -> Tensor"
-    kept = "function"
     run = scipy_kernel("k1", label="modified_bessel_k1_cpu")
     grad = {"self": "-grad * (special_modified_bessel_k0(self) + _bessel_k(self, 2)) / 2"}
     samples = points(0.6, 5)
 
 
-class bessel_k(_Helper):
+class bessel_k(FormulaFunction):
     """Modified Bessel function of the second kind, order n."""
 
     schema = "_bessel_k(Tensor self, int n) -> Tensor"
-    kept = "function"
     grad = {"self": "-grad * (_bessel_k(self, abs(n - 1)) + _bessel_k(self, n + 1)) / 2"}
 
     def run(xp, self, n):
@@ -237,7 +211,6 @@ class special_scaled_modified_bessel_k0(_Special):
     """exp(x) times the modified Bessel function of the second kind, order 0."""
 
     schema = "special_scaled_modified_bessel_k0(Tensor x) -> Tensor"
-    kept = "function"
     run = scipy_kernel("k0e", label="scaled_modified_bessel_k0_cpu")
     grad = {"x": "grad * _scaled_bessel_k(x, 0, 1)"}
     samples = points(0.4, 5)
@@ -247,17 +220,15 @@ class special_scaled_modified_bessel_k1(_Special):
     """exp(x) times the modified Bessel function of the second kind, order 1."""
 
     schema = "special_scaled_modified_bessel_k1(Tensor x) -> Tensor"
-    kept = "function"
     run = scipy_kernel("k1e", label="scaled_modified_bessel_k1_cpu")
     grad = {"x": "grad * _scaled_bessel_k(x, 1, 1)"}
     samples = points(0.6, 5)
 
 
-class scaled_bessel_k(_Helper):
+class scaled_bessel_k(FormulaFunction):
     """Derivative of some order of exp(x) K_n(x)."""
 
     schema = "_scaled_bessel_k(Tensor self, int n, int order) -> Tensor"
-    kept = "function"
     grad = {"self": "grad * _scaled_bessel_k(self, n, order + 1)"}
 
     def run(xp, self, n, order):
@@ -275,7 +246,6 @@ class special_spherical_bessel_j0(_Special):
     """sin(x) / x of each element, 1 at 0."""
 
     schema = "special_spherical_bessel_j0(Tensor x) -> Tensor"
-    kept = "function"
     grad = {"x": "grad * _sinc_order(x, 1, False)"}
     samples = around_zero()
 
@@ -284,13 +254,11 @@ class special_spherical_bessel_j0(_Special):
         return xp.where(xp.isinf(x), 0, kernels.sinc_order(xp, x, 0, False))
 
 
-class sinc(Pointwise):
+class sinc(ComplexFunction):
     """sin(pi x) / (pi x) of each element, 1 at 0."""
 
     schema = "sinc(Tensor self) -> Tensor"
-    promote = "float"
     grad = {"self": "grad * _sinc_order(self, 1, True).conj()"}
-    complex = True
     aliases = ("special_sinc",)
     samples = around_zero()
 
@@ -302,11 +270,10 @@ class sinc(Pointwise):
         return ops.where(self == 0, 1, angle.sin() / angle)
 
 
-class sinc_order(_Helper):
+class sinc_order(FormulaFunction):
     """Derivative of some order of sin(x) / x, or of sin(pi x) / (pi x)."""
 
     schema = "_sinc_order(Tensor self, int order, bool normalized) -> Tensor"
-    kept = "function"
     grad = {"self": "grad * _sinc_order(self, order + 1, normalized).conj()"}
     complex = True
 
@@ -322,7 +289,6 @@ class special_airy_ai(_Special):
     """Airy function Ai of each element."""
 
     schema = "special_airy_ai(Tensor x) -> Tensor"
-    kept = "function"
     grad = {"x": "grad * _airy_ai_prime(x)"}
     samples = points(-4, 4)
 
@@ -331,11 +297,10 @@ class special_airy_ai(_Special):
         return special(xp).airy(x)[0]
 
 
-class airy_ai_prime(_Helper):
+class airy_ai_prime(FormulaFunction):
     """Derivative of the Airy function; its own derivative is x Ai(x)."""
 
     schema = "_airy_ai_prime(Tensor x) -> Tensor"
-    kept = "function"
     grad = {"x": "grad * x * special_airy_ai(x)"}
     samples = points(-4, 4)
 

@@ -15,7 +15,7 @@ from ..core.op import Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
 from .create import as_number, fill_number
-from .pointwise import refuse
+from .pointwise import ComplexFunction, refuse
 
 # ---------------------------------------------------------------------------------------------
 # What the kernels share
@@ -141,6 +141,8 @@ def integers(low: int = 0, high: int = 10):
 class add_Tensor(Pointwise):
     """Sum of two tensors, the second times `alpha`."""
     schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    with_number = "add.Scalar"
+    legacy = ("self alpha other",)
     lower = "pointwise.binary('add')"
     core = True
     rounds = ("alpha",)
@@ -179,6 +181,8 @@ class add_Scalar(Pointwise):
 class sub_Tensor(Pointwise):
     """Difference of two tensors, the second times `alpha`."""
     schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    with_number = "sub.Scalar"
+    legacy = ("self alpha other",)
     lower = "pointwise.binary('sub')"
     core = True
     rounds = ("alpha",)
@@ -267,6 +271,8 @@ class rsub_Scalar(_Rsub):
 class mul_Tensor(Pointwise):
     """Product of two tensors."""
     schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor"
+    with_number = "mul.Scalar"
+    widens = True
     lower = "pointwise.binary('mul')"
     core = True
     unrounded = ("other",)
@@ -283,6 +289,7 @@ class mul_Tensor(Pointwise):
 class mul_Scalar(Pointwise):
     """Product of a tensor and a number."""
     schema = "mul.Scalar(Tensor self, Scalar other) -> Tensor"
+    widens = True
     lower = "pointwise.binary('mul')"
     core = True
     unrounded = ("other",)
@@ -294,37 +301,36 @@ class mul_Scalar(Pointwise):
     samples = with_number(2, 1.5)
 
 
-class div_Tensor(Pointwise):
+class div_Tensor(ComplexFunction):
     """Quotient of two tensors."""
     schema = "div.Tensor(Tensor self, Tensor other) -> Tensor"
+    with_number = "div.Scalar"
+    widens = True
     cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
     lower = "pointwise.div"
     core = True
     unrounded = ("other",)
     scalars = ("self", "other")
     ufunc = "true_divide"
-    promote = "float"
     run = "xp.true_divide(self, other)"
     grad = {"self": "grad / other.conj()", "other": "ratio_pullback_divisor(grad, self, other)"}
     c = "{self} / {other}"
-    complex = True
     aliases = ("divide", "true_divide")
     samples = pairs(low2=0.4, high2=2, number=1.5)
 
 
-class div_Scalar(Pointwise):
+class div_Scalar(ComplexFunction):
     """Quotient of a tensor and a number."""
     schema = "div.Scalar(Tensor self, Scalar other) -> Tensor"
+    widens = True
     cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
     lower = "pointwise.div"
     core = True
     unrounded = ("other",)
-    promote = "float"
     promotes = ("self", "other")
     run = "xp.true_divide(self, other)"
     grad = {"self": "grad / other.conjugate()"}
     c = "{self} / {other}"
-    complex = True
     samples = with_number(2, 1.5)
 
 
@@ -356,6 +362,7 @@ def _quotient_dtype(self, other, rounding_mode):
 class div_Tensor_mode(Pointwise):
     """Quotient of two tensors, rounded as `rounding_mode` says."""
     schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"
+    writing = "out_mode"
     cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
     lower = "pointwise.div"
     core = True
@@ -465,9 +472,7 @@ class remainder_Scalar_Tensor(Pointwise):
     grad = {"other": "-grad * (self / other).floor()"}
     method = False
     inplace = False
-
-    def samples(s):
-        yield s(5, s.values([3.0, -2.0, 0.7]))
+    samples = lambda s: [s(5, s.values([3.0, -2.0, 0.7]))]
 
     def decomp(self, other):
         return ops.remainder(as_tensor(self, other), other)

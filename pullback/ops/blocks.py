@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 
-from ..core.op import Composite, Op
+from ..core.op import Composite
 from ..errors import DimError, ShapeError
 from ..formulas.conv import conv_tbc_grads
 from ..table.packets import ops
 from .batching import join_batch, part_batch
 from .conv_kernels import Windows, by, check_dtypes, convolve, cut, paste
+from .kinds import Keeping, Moving
 from .norm import narrowed, widened
 
 # ---------------------------------------------------------------------------------------------
@@ -37,13 +38,12 @@ def _check_tbc(self, weight, bias, pad) -> tuple[int, int, int]:
     return length, self.shape[1], weight.shape[2]
 
 
-class conv_tbc(Op):
+class conv_tbc(Keeping):
     """Convolution over the first dim of (time, batch, channel)."""
 
     schema = "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor"
     intensive = True
     autocast = "lower"
-    promote = "keep"
     grad = {"self, weight, bias": (
         "conv_tbc_grads(grad, self.conj(), weight.conj(), bias.shape, pad, grad_input_mask)")}
     push = ("conv_tbc(self_t, weight_p, bias_t, pad)"
@@ -79,8 +79,7 @@ class conv_tbc_backward(Composite):
 
     schema = ("conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad)"
               " -> (Tensor, Tensor, Tensor)")
-    method = False
-    function = False
+    method = function = False
 
     def compose(self, input, weight, bias, pad):
         if bias.dtype == self.dtype:
@@ -88,8 +87,7 @@ class conv_tbc_backward(Composite):
         found = conv_tbc_grads(self, input, weight, bias.shape, pad, (True, True, False))
         return *found[:2], self.sum((0, 1), dtype=bias.dtype)  # added up in the dtype of the bias
 
-    def samples(s):
-        yield s(s.real(6, 2, 4), s.real(5, 2, 3), s.real(2, 3, 4), s.real(4), 1)
+    samples = lambda s: [s(s.real(6, 2, 4), s.real(5, 2, 3), s.real(2, 3, 4), s.real(4), 1)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -146,18 +144,14 @@ def _plan_col2im(self, output_size, kernel_size, dilation, padding, stride):
     return win, (*self.shape[:-2], self.shape[-2] // size, *win.image)
 
 
-class im2col(Op):
+class im2col(Moving):
     """The windows of images as columns: (n, channels * kernel, number of windows)."""
 
     schema = ("im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding,"
               " int[2] stride) -> Tensor")
-    promote = "keep"
     grad = {"self": "col2im(grad, self.shape[-2:], kernel_size, dilation, padding, stride)"}
     linear = ("self",)
-    cost = "cheap"
-    method = False
-    function = False
-    complex = True
+    method = function = False
 
     def run(xp, self, kernel_size, dilation, padding, stride):
         win, shape = _plan_im2col(self, kernel_size, dilation, padding, stride)
@@ -195,18 +189,16 @@ def _places(self, win: Windows, dim: int):
     return within.unsqueeze(1) + step
 
 
-class col2im(Op):
+class col2im(Keeping):
     """Images from columns: overlapping windows add up.  The transpose of `im2col`."""
 
     schema = ("col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation,"
               " int[2] padding, int[2] stride) -> Tensor")
     core = "apart"
-    promote = "keep"
     grad = {"self": "im2col(grad, kernel_size, dilation, padding, stride)"}
     linear = ("self",)
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
     complex = True
 
     def run(xp, self, output_size, kernel_size, dilation, padding, stride):

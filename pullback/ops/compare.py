@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from ..array import dtype as dt
-from ..core.op import Composite, Pointwise
+from ..core.op import Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
 from .binary import as_tensor, check_range, integers, refuse_pair, with_number
 from .create import wrapped_number
+from .kinds import ComplexComposite, SameTuple
 from .pointwise import title
 
 # ---------------------------------------------------------------------------------------------
@@ -61,9 +62,7 @@ class where_ScalarOther(_Where):
     def decomp(condition, self, other):
         return ops.where(condition, self, as_tensor(other, self))
 
-    def samples(s):
-        yield s(s.bool(3, 4), s.real(3, 4), 1.5)
-        yield s(s.bool(4), s.real(3, 1), 0)
+    samples = lambda s: [s(s.bool(3, 4), s.real(3, 4), 1.5), s(s.bool(4), s.real(3, 1), 0)]
 
 
 class where_ScalarSelf(_Where):
@@ -78,9 +77,7 @@ class where_ScalarSelf(_Where):
     def decomp(condition, self, other):
         return ops.where(condition, as_tensor(self, other), other)
 
-    def samples(s):
-        yield s(s.bool(3, 4), 1.5, s.real(3, 4))
-        yield s(s.bool(4), 0, s.real(3, 1))
+    samples = lambda s: [s(s.bool(3, 4), 1.5, s.real(3, 4)), s(s.bool(4), 0, s.real(3, 1))]
 
 
 class where_Scalar(_Where):
@@ -95,22 +92,15 @@ class where_Scalar(_Where):
         parts = (ops.scalar_tensor(v, dtype=dtype, device=condition.device) for v in (self, other))
         return ops.where(condition, *parts)
 
-    def samples(s):
-        yield s(s.bool(3, 4), 1.5, 2)
-        yield s(s.bool(4), 0, 1)
+    samples = lambda s: [s(s.bool(3, 4), 1.5, 2), s(s.bool(4), 0, 1)]
 
 
-class where_default(Composite):
+class where_default(SameTuple):
     """Coordinates of the true elements, one vector per dim."""
 
     schema = "where(Tensor condition) -> Tensor[]"
-    method = False
-
-    def compose(condition):
-        return tuple(ops.nonzero_numpy(condition))
-
-    def samples(s):
-        yield s(s.bool(3, 4))
+    same_as = "nonzero_numpy"
+    samples = lambda s: [s(s.bool(3, 4))]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -308,31 +298,26 @@ def _check_close(self, other, rtol: float, atol: float) -> None:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
 
 
-class allclose(Composite):
+class allclose(ComplexComposite):
     """Whether all elements of two tensors are close (a Python bool)."""
     schema = ("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
               "bool equal_nan=False) -> bool")
     tags = ("data_dependent_output",)
-    complex = True
 
     def compose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
         return bool(ops.isclose(self, other, rtol, atol, equal_nan).all().item())
 
-    def samples(s):
-        yield s(s.real(3, 4), s.real(3, 4))
+    samples = lambda s: [s(s.real(3, 4), s.real(3, 4))]
 
 
-class equal(Composite):
+class equal(ComplexComposite):
     """Whether two tensors have the same shape and elements (a Python bool)."""
     schema = "equal(Tensor self, Tensor other) -> bool"
     tags = ("data_dependent_output", "pointwise")
-    complex = True
 
     def compose(self, other):
         if tuple(self.shape) != tuple(other.shape):
             return False
         return bool(ops.eq(self, other).all().item())
 
-    def samples(s):
-        yield s(s.real(3, 4), s.real(3, 4))
-        yield s(s.real(3, 4), s.real(3))
+    samples = lambda s: [s(s.real(3, 4), s.real(3, 4)), s(s.real(3, 4), s.real(3))]

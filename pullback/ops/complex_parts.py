@@ -5,40 +5,50 @@ from __future__ import annotations
 import math
 
 from ..array import dtype as dt
-from ..core.op import Composite, Pointwise
+from ..core.op import Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
+from .kinds import ComplexComposite
 from .pointwise import points
 
 
-class conj(Composite):
+class conj(ComplexComposite):
     """Complex conjugate of each element; a real tensor itself."""
     schema = "conj(Tensor(a) self) -> Tensor(a)"
-    complex = True
     samples = points()
 
     def compose(self):
         return ops._conj(self) if self.is_complex() else self
 
 
-class conj_lazy(Pointwise):
-    """Complex conjugate of each element."""
-    schema = "_conj(Tensor(a) self) -> Tensor(a)"  # a copy here in spite of the alias marks
-    kept = "view"
-    tags = ()
-    run = "xp.conj(self)"
-    grad = {"self": "grad.conj()"}
-    push = "self_t.conj()"
+class _Part(Pointwise):
+    """Something of each complex number, in memory of its own."""
+
     complex = True
     inplace = False
     samples = points()
 
 
-class conj_physical(Composite):
+class _Conjugate(_Part):
+    """Complex conjugate of each element."""
+
+    run = "xp.conj(self)"
+    grad = {"self": "grad.conj()"}
+    push = "self_t.conj()"
+
+
+class conj_lazy(_Conjugate):
+    """Complex conjugate of each element."""
+    schema = "_conj(Tensor(a) self) -> Tensor(a)"  # a copy here in spite of the alias marks
+    kept = "view"
+    tags = ()
+
+
+class conj_physical(ComplexComposite):
     """Complex conjugate of each element, never a view."""
     schema = "conj_physical(Tensor self) -> Tensor"
+    ahead = True
     tags = ("maybe_aliasing_or_mutating", "pointwise")
-    complex = True
     inplace = True
     samples = points()
 
@@ -46,34 +56,26 @@ class conj_physical(Composite):
         return ops._conj_physical(self) if self.is_complex() else self
 
 
-class conj_physical_kernel(Pointwise):
+class conj_physical_kernel(_Conjugate):
     """Complex conjugate of each element, never a view."""
     schema = "_conj_physical(Tensor self) -> Tensor"
     kept = "function"
-    run = "xp.conj(self)"
-    grad = {"self": "grad.conj()"}
-    push = "self_t.conj()"
-    complex = True
-    inplace = False
-    samples = points()
 
 
-class real(Composite):
+class real(ComplexComposite):
     """Real part of each element, a view; a real tensor itself."""
     schema = "real(Tensor(a) self) -> Tensor(a)"
     method = False  # an attribute of tensors
-    complex = True
     samples = points()
 
     def compose(self):
         return ops.view_as_real(self).select(self.ndim, 0) if self.is_complex() else self
 
 
-class imag(Composite):
+class imag(ComplexComposite):
     """Imaginary part of each element, a view."""
     schema = "imag(Tensor(a) self) -> Tensor(a)"
     method = False  # an attribute of tensors
-    complex = True
 
     def compose(self):
         if not self.is_complex():
@@ -85,16 +87,13 @@ class imag(Composite):
             yield from points()(s)
 
 
-class angle(Pointwise):
+class angle(_Part):
     """Phase of each element: for a real one 0, or pi where it is negative."""
     schema = "angle(Tensor self) -> Tensor"
     promote = "keep"  # complex numbers give real ones, integers the default float
     dtype = "self.dtype.to_real() if self.dtype.is_inexact else dt.default()"
     grad = {"self": "angle_pullback(grad, self)"}
     push = "angle_push(self_p, self_t)"
-    complex = True
-    inplace = False
-    samples = points()
 
     def run(xp, self):
         if self.dtype.kind == "c":

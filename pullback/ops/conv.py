@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 
-from ..core.op import Composite, Op
+from ..core.op import Composite
 from ..errors import DTypeError, ShapeError
 from ..formulas.conv import convolution_double_grads
 from ..table.packets import ops
@@ -22,6 +22,7 @@ from .conv_kernels import (
     spread,
     with_batch,
 )
+from .kinds import ComplexFree, Keeping
 from .norm import narrowed, widened
 
 # ---------------------------------------------------------------------------------------------
@@ -104,18 +105,19 @@ def _weight_grads(n, batched, grad, input, weight, geometry, groups):
 # Convolution
 
 
-class convolution(Op):
+class convolution(Keeping):
     """Convolution (or, if `transposed`, its transpose) in any number of spatial dims."""
 
     schema = ("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups) -> Tensor")
+    counted = "conv_flop"
+    widens = True
     intensive = True
     flops = "convolution"
     lower = "window.convolution"
     core = True
     lies = "channels"
-    promote = "keep"
     grad = {"input, weight, bias": (
         "(None, None, None) if grad is None else convolution_backward("
         "grad, input.conj(), weight.conj(), bias.shape, stride, padding, dilation, transposed,"
@@ -171,17 +173,17 @@ class convolution(Op):
         yield s(s.real(0, 2, 4), s.real(2, 3, 2), s.real(3), [1], [0], [1], True, [0], 1)
 
 
-class _convolution(Op):
+class _convolution(Keeping):
     """`convolution` with flags for backends, which do not matter here."""
 
     schema = ("_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled,"
               " bool allow_tf32) -> Tensor")
+    counted = "conv_flop"
     intensive = True
     autocast = "lower"
     number = 1
-    promote = "keep"
     grad = convolution.grad
     push = convolution.push
     cost = "heavy"
@@ -203,15 +205,13 @@ class _convolution(Op):
         yield s(s.real(2, 3, 4), s.real(3, 2, 3), None, [2], [1], [1], True, [1], 1, *flags)
 
 
-class _convolution_deprecated(Composite):
+class _convolution_deprecated(ComplexFree):
     """The form of `_convolution` that older programs call."""
 
     schema = ("_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " SymInt[] padding, SymInt[] dilation, bool transposed, int[] output_padding,"
               " SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor")
     autocast = "lower"
-    method = False
-    complex = True
 
     def compose(*args):
         return ops._convolution(*args, True)
@@ -221,7 +221,7 @@ class _convolution_deprecated(Composite):
                 True)
 
 
-class convolution_backward(Op):
+class convolution_backward(Keeping):
     """Gradients of a convolution for input, weight and bias, as the mask asks.
 
     Plain products: for complex tensors the caller conjugates.
@@ -231,23 +231,21 @@ class convolution_backward(Op):
               " SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation,"
               " bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    counted = "conv_backward_flop"
     intensive = True
     flops = "convolution_backward"
     lower = "window.convolution_backward"
     core = True
     lies = "channels"
-    promote = "keep"
     grad = {"grad_output, input, weight": (
         "convolution_double_grads(grads, grad_output.conj(), input.conj(), weight.conj(),"
         " (stride, padding, dilation, transposed, output_padding, groups), grad_input_mask)")}
-    diff_outputs = (True, True, True)
     push = {"result0, result1, result2": (
         "convolution_backward_push(grad_output_p, grad_output_t, input_p, input_t, weight_p,"
         " weight_t, bias_sizes, (stride, padding, dilation, transposed, output_padding, groups),"
         " output_mask)")}
     cost = "heavy"
-    method = False
-    function = False
+    method = function = False
     complex = True
 
     def run(xp, grad_output, input, weight, bias_sizes, *numbers):
@@ -330,8 +328,7 @@ class _convolution_double_backward(Composite):
               " Tensor weight, Tensor self, SymInt[] stride, SymInt[] padding, SymInt[] dilation,"
               " bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
-    method = False
-    function = False
+    method = function = False
 
     def compose(ggI, ggW, ggb, gO, weight, self, *numbers):
         *geometry, output_mask = numbers
@@ -416,6 +413,7 @@ class conv2d(Convolution):
     dims = 2
     schema = ("conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1,"
               " SymInt[2] padding=0, SymInt[2] dilation=1, SymInt groups=1) -> Tensor")
+    widens = True
 
     def samples(s):
         yield s(s.real(2, 4, 5, 6), s.real(2, 2, 3, 2), s.real(2), (2, 1), 1, groups=2)
@@ -452,24 +450,19 @@ class conv3d_padding(Convolution):
     dims = 3
     schema = ("conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1,"
               ' str padding="valid", SymInt[3] dilation=1, SymInt groups=1) -> Tensor')
-
-    def samples(s):
-        yield s(s.real(1, 2, 3, 4, 3), s.real(2, 2, 1, 3, 3), s.real(2), padding="same")
+    samples = lambda s: [s(s.real(1, 2, 3, 4, 3), s.real(2, 2, 1, 3, 3), s.real(2), padding="same")]
 
 
-class _convolution_mode(Composite):
+class _convolution_mode(ComplexFree):
     """A convolution with padding "valid" or "same" of batched input."""
 
     schema = ("_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " str padding, SymInt[] dilation, SymInt groups) -> Tensor")
-    method = False
-    complex = True
 
     def compose(*args):
         return _with_word(*args)
 
-    def samples(s):
-        yield s(s.real(2, 4, 6), s.real(2, 4, 3), s.real(2), [1], "same", [2], 1)
+    samples = lambda s: [s(s.real(2, 4, 6), s.real(2, 4, 3), s.real(2), [1], "same", [2], 1)]
 
 
 class TransposedConvolution(Composite):

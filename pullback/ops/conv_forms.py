@@ -6,10 +6,12 @@ reads the arguments off the schema.  `conv.py` has the operator.
 
 from __future__ import annotations
 
-from ..core.op import Composite, overload
+from ..core.op import Composite
+from ..core.overload import overload
 from ..errors import ShapeError
 from ..table.packets import ops
 from .conv_kernels import with_batch
+from .kinds import ComplexComposite
 
 
 class ConvolutionForm(Composite):
@@ -138,15 +140,13 @@ class conv_depthwise3d(ConvolutionForm):
               " SymInt[3] stride, SymInt[3] padding, SymInt[3] dilation) -> Tensor")
 
 
-class _slow_conv2d_backward(Composite):
+class _slow_conv2d_backward(ComplexComposite):
     """Gradients of `_slow_conv2d_forward`, as the mask asks."""
 
     schema = ("_slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight,"
               " SymInt[2] kernel_size, SymInt[2] stride, SymInt[2] padding, bool[3] output_mask)"
               " -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)")
-    method = False
-    function = False
-    complex = True
+    method = function = False
 
     def compose(grad_output, self, weight, kernel_size, stride, padding, output_mask):
         found = ops.convolution_backward(
@@ -161,15 +161,13 @@ class _slow_conv2d_backward(Composite):
                 [True, True, False])
 
 
-class convolution_overrideable(Composite):
+class convolution_overrideable(ComplexComposite):
     """`convolution`, as a device from outside would provide it."""
 
     schema = ("convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups) -> Tensor")
-    method = False
-    function = False
-    complex = True
+    method = function = False
 
     def compose(*args):
         return ops.convolution(*args)
@@ -178,16 +176,14 @@ class convolution_overrideable(Composite):
         yield s(s.real(2, 4, 6), s.real(2, 2, 3), s.real(2), [2], [1], [1], False, [0], 2)
 
 
-class convolution_backward_overrideable(Composite):
+class convolution_backward_overrideable(ComplexComposite):
     """`convolution_backward`, as a device from outside would provide it."""
 
     schema = ("convolution_backward_overrideable(Tensor grad_output, Tensor input, Tensor weight,"
               " SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed,"
               " SymInt[] output_padding, SymInt groups, bool[3] output_mask)"
               " -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)")
-    method = False
-    function = False
-    complex = True
+    method = function = False
 
     def compose(grad_output, input, weight, *numbers):
         transposed, groups = numbers[3], numbers[5]

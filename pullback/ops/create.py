@@ -67,43 +67,88 @@ class empty(Creation):
         return made if memory_format is None else arranged(made, memory_format)
 
 
-class zeros(Creation):
+class Filled(Creation):
+    """A tensor of given sizes full of one value."""
+
+    value: int
+    shape = "tuple(size)"
+    dtype = given(1)
+
+    @classmethod
+    def decomp(cls, size, dtype, layout, device, pin_memory):
+        return ops.full(size, cls.value, dtype=dtype or dt.default(), device=device)
+
+
+class Like(Creation):
+    """A tensor of the shape and the layout of another."""
+
+    method = False
+    shape = "tuple(self.shape)"
+    nondiff = ("self",)
+
+
+class FilledLike(Like):
+    """A tensor like another full of one value, or of none that is known."""
+
+    value: int
+    dtype = given_or_self(1)
+
+    @classmethod
+    def batch(cls, n, batched, self, dtype, layout, device, pin_memory, memory_format):
+        return getattr(ops, cls.base_name)(self, dtype=dtype, device=device)
+
+    @classmethod
+    def decomp(cls, self, dtype, layout, device, pin_memory, memory_format):
+        return ops.full_like(self, cls.value, dtype=dtype, device=device)
+
+
+class New(Creation):
+    """A tensor of given sizes with the dtype of another."""
+
+    function = False
+    shape = "tuple(size)"
+    nondiff = ("self",)
+
+
+class FilledNew(New):
+    """A new tensor full of one value, or of none that is known."""
+
+    value: int
+    dtype = given_or_self(2)
+
+    @classmethod
+    def batch(cls, n, batched, self, size, dtype, layout, device, pin_memory):
+        return getattr(ops, cls.base_name)(self, (n, *size), dtype=dtype, device=device)
+
+    @classmethod
+    def decomp(cls, self, size, dtype, layout, device, pin_memory):
+        return ops.full(size, cls.value, dtype=dtype or self.dtype, device=device or self.device)
+
+
+class zeros(Filled):
     """A tensor of zeros."""
 
     schema = f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor"
     lower = "pointwise.fill(0)"
-    shape = "tuple(size)"
-    dtype = given(1)
+    value = 0
 
     def run(xp, size, dtype, layout, device, pin_memory):
         return xp.zeros(checked_size(size), (dtype or dt.default()).np)
 
-    def decomp(size, dtype, layout, device, pin_memory):
-        return ops.full(size, 0, dtype=dtype or dt.default(), device=device)
-
-    def samples(s):
-        yield s((2, 3))
-        yield s(())
-        yield s((0, 3))
+    samples = lambda s: [s((2, 3)), s(()), s((0, 3))]
 
 
-class ones(Creation):
+class ones(Filled):
     """A tensor of ones."""
 
     schema = f"ones(SymInt[] size, *, {OPTIONS}) -> Tensor"
     lower = "pointwise.fill(1)"
-    shape = "tuple(size)"
-    dtype = given(1)
+    value = 1
 
     def run(xp, size, dtype, layout, device, pin_memory):
         return xp.ones(checked_size(size), (dtype or dt.default()).np)
 
-    def decomp(size, dtype, layout, device, pin_memory):
-        return ops.full(size, 1, dtype=dtype or dt.default(), device=device)
-
-    def samples(s):
-        yield s((2, 3))
-        yield s(())
+    samples = lambda s: [s((2, 3)), s(())]
 
 
 def fill_number(dtype: dt.DType, value):
@@ -149,81 +194,49 @@ class full(Creation):
         dtype = dtype or dt.of_scalar(fill_value)
         return xp.full(checked_size(size), fill_number(dtype, fill_value), dtype.np)
 
-    def samples(s):
-        yield s((2, 3), 1.5)
-        yield s((2, 3), 7)
-        yield s((), True)
+    samples = lambda s: [s((2, 3), 1.5), s((2, 3), 7), s((), True)]
 
 
-class empty_like(Creation):
+class empty_like(FilledLike):
     """An uninitialised tensor like another."""
 
     schema = f"empty_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
     lower = "pointwise.fill(0)"
-    method = False
-    shape = "tuple(self.shape)"
-    dtype = given_or_self(1)
-    nondiff = ("self",)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
         return made_like(xp.empty, self, dtype, memory_format)
-
-    def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
-        return ops.empty_like(self, dtype=dtype, device=device)
 
     def decomp(self, dtype, layout, device, pin_memory, memory_format):
         return ops.empty(self.shape, dtype=dtype or self.dtype, device=device or self.device)
 
 
-class zeros_like(Creation):
+class zeros_like(FilledLike):
     """Zeros like another tensor."""
 
     schema = f"zeros_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
     lower = "pointwise.fill(0)"
-    method = False
-    shape = "tuple(self.shape)"
-    dtype = given_or_self(1)
-    nondiff = ("self",)
+    value = 0
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
         return made_like(xp.zeros, self, dtype, memory_format)
 
-    def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
-        return ops.zeros_like(self, dtype=dtype, device=device)
-
-    def decomp(self, dtype, layout, device, pin_memory, memory_format):
-        return ops.full_like(self, 0, dtype=dtype, device=device)
-
-    def samples(s):
-        yield s(s.real(2, 3))
-        yield s(s.real())
+    samples = lambda s: [s(s.real(2, 3)), s(s.real())]
 
 
-class ones_like(Creation):
+class ones_like(FilledLike):
     """Ones like another tensor."""
 
     schema = f"ones_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
     lower = "pointwise.fill(1)"
-    method = False
-    shape = "tuple(self.shape)"
-    dtype = given_or_self(1)
-    nondiff = ("self",)
+    value = 1
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
         return made_like(xp.ones, self, dtype, memory_format)
 
-    def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
-        return ops.ones_like(self, dtype=dtype, device=device)
-
-    def decomp(self, dtype, layout, device, pin_memory, memory_format):
-        return ops.full_like(self, 1, dtype=dtype, device=device)
-
-    def samples(s):
-        yield s(s.real(2, 3))
-        yield s(s.real())
+    samples = lambda s: [s(s.real(2, 3)), s(s.real())]
 
 
-class full_like(Creation):
+class full_like(Like):
     """One number everywhere, like another tensor."""
 
     schema = (
@@ -232,10 +245,7 @@ class full_like(Creation):
     )
     lower = "pointwise.fill('full')"
     core = True
-    method = False
-    shape = "tuple(self.shape)"
     dtype = given_or_self(2)
-    nondiff = ("self",)
 
     def run(xp, self, fill_value, dtype, layout, device, pin_memory, memory_format):
         dtype = dtype or dt.of(self.dtype)
@@ -246,86 +256,53 @@ class full_like(Creation):
     def batch(n, batched, self, fill_value, dtype, layout, device, pin_memory, memory_format):
         return ops.full_like(self, fill_value, dtype=dtype, device=device)
 
-    def samples(s):
-        yield s(s.real(2, 3), 1.5)
-        yield s(s.real(2, 3).T, 2)
+    samples = lambda s: [s(s.real(2, 3), 1.5), s(s.real(2, 3).T, 2)]
 
 
-class new_empty(Creation):
+class new_empty(FilledNew):
     """An uninitialised tensor with the dtype of another."""
 
     schema = f"new_empty(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor"
     lower = "pointwise.fill(0)"
-    function = False
-    shape = "tuple(size)"
-    dtype = given_or_self(2)
-    nondiff = ("self",)
 
     def run(xp, self, size, dtype, layout, device, pin_memory):
         return xp.empty(checked_size(size), dtype.np if dtype else self.dtype)
-
-    def batch(n, batched, self, size, dtype, layout, device, pin_memory):
-        return self.new_empty((n, *size), dtype=dtype, device=device)
 
     def decomp(self, size, dtype, layout, device, pin_memory):
         return ops.empty(size, dtype=dtype or self.dtype, device=device or self.device)
 
 
-class new_zeros(Creation):
+class new_zeros(FilledNew):
     """Zeros with the dtype of another tensor."""
 
     schema = f"new_zeros(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor"
     lower = "pointwise.fill(0)"
-    function = False
-    shape = "tuple(size)"
-    dtype = given_or_self(2)
-    nondiff = ("self",)
+    value = 0
 
     def run(xp, self, size, dtype, layout, device, pin_memory):
         return xp.zeros(checked_size(size), dtype.np if dtype else self.dtype)
 
-    def batch(n, batched, self, size, dtype, layout, device, pin_memory):
-        return self.new_zeros((n, *size), dtype=dtype, device=device)
-
-    def decomp(self, size, dtype, layout, device, pin_memory):
-        return ops.full(size, 0, dtype=dtype or self.dtype, device=device or self.device)
-
-    def samples(s):
-        yield s(s.real(2), (2, 3))
-        yield s(s.real(2), ())
+    samples = lambda s: [s(s.real(2), (2, 3)), s(s.real(2), ())]
 
 
-class new_ones(Creation):
+class new_ones(FilledNew):
     """Ones with the dtype of another tensor."""
 
     schema = f"new_ones(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor"
     lower = "pointwise.fill(1)"
-    function = False
-    shape = "tuple(size)"
-    dtype = given_or_self(2)
-    nondiff = ("self",)
+    value = 1
 
     def run(xp, self, size, dtype, layout, device, pin_memory):
         return xp.ones(checked_size(size), dtype.np if dtype else self.dtype)
 
-    def batch(n, batched, self, size, dtype, layout, device, pin_memory):
-        return self.new_ones((n, *size), dtype=dtype, device=device)
-
-    def decomp(self, size, dtype, layout, device, pin_memory):
-        return ops.full(size, 1, dtype=dtype or self.dtype, device=device or self.device)
-
-    def samples(s):
-        yield s(s.real(2), (2, 3))
+    samples = lambda s: [s(s.real(2), (2, 3))]
 
 
-class new_full(Creation):
+class new_full(New):
     """One number everywhere, with the dtype of another tensor."""
 
     schema = f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor"
-    function = False
-    shape = "tuple(size)"
     dtype = given_or_self(3)
-    nondiff = ("self",)
 
     def run(xp, self, size, fill_value, dtype, layout, device, pin_memory):
         dtype = dtype or dt.of(self.dtype)
@@ -338,8 +315,7 @@ class new_full(Creation):
         device = device or self.device
         return ops.full(size, fill_value, dtype=dtype or self.dtype, device=device)
 
-    def samples(s):
-        yield s(s.real(2), (2, 3), 1.5)
+    samples = lambda s: [s(s.real(2), (2, 3), 1.5)]
 
 
 def _strided_empty(xp, size, stride, np_dtype):
@@ -370,17 +346,14 @@ class empty_strided(Creation):
         return _strided_empty(xp, size, stride, (dtype or dt.default()).np)
 
 
-class new_empty_strided(Creation):
+class new_empty_strided(New):
     """An uninitialised tensor with given strides and the dtype of another."""
 
     schema = (
         f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor"
     )
     kept = "create"
-    function = False
     dtype = given_or_self(3)
-    shape = "tuple(size)"
-    nondiff = ("self",)
 
     def run(xp, self, size, stride, dtype, layout, device, pin_memory):
         return _strided_empty(xp, size, stride, dtype.np if dtype else self.dtype)
@@ -428,9 +401,7 @@ class eye(Creation):
     def decomp(n, dtype, layout, device, pin_memory):
         return _eye_of_ranges(n, n, dtype, device)
 
-    def samples(s):
-        yield s(3)
-        yield s(0)
+    samples = lambda s: [s(3), s(0)]
 
 
 class eye_m(Creation):
@@ -447,8 +418,7 @@ class eye_m(Creation):
     def decomp(n, m, dtype, layout, device, pin_memory):
         return _eye_of_ranges(n, m, dtype, device)
 
-    def samples(s):
-        yield s(3, 4)
+    samples = lambda s: [s(3, 4)]
 
 
 def _eye(xp, n: int, m: int, dtype):
@@ -484,66 +454,49 @@ class scalar_tensor(Creation):
         dtype = dtype or dt.default()
         return xp.full((), wrapped_number(dtype, s), dtype.np)
 
-    def samples(s):
-        yield s(1.5)
+    samples = lambda s: [s(1.5)]
 
 
-def _triangle(xp, row: int, col: int, offset: int, dtype, lower: bool):
-    for name, value in (("row", row), ("col", col)):
-        if value < 0:
-            raise RuntimeError(f"{name} must be non-negative, got{value}")
-    places = xp.tril_indices(row, offset, col) if lower else xp.triu_indices(row, offset, col)
-    return xp.stack(places).astype(dtype.np)
+class TriangleIndices(Creation):
+    """Row and column of each element of a triangle of a matrix."""
 
+    below: bool  # the lower triangle?
+    kept = "create"
 
-def _triangle_size(row: int, col: int, offset: int, lower: bool) -> int:
-    below = sum(min(max(i + offset + lower, 0), col) for i in range(row))
-    return below if lower else row * col - below
+    def dtype(row, col, offset, dtype, layout, device, pin_memory):
+        return dtype or dt.int64
+
+    @classmethod
+    def shape(cls, row, col, offset, *options):
+        size = sum(min(max(i + offset + cls.below, 0), col) for i in range(row))
+        return (2, size if cls.below else row * col - size)
+
+    @classmethod
+    def run(cls, xp, row, col, offset, dtype, *options):
+        for name, value in (("row", row), ("col", col)):
+            if value < 0:
+                raise RuntimeError(f"{name} must be non-negative, got{value}")
+        indices = xp.tril_indices if cls.below else xp.triu_indices
+        return xp.stack(indices(row, offset, col)).astype((dtype or dt.int64).np)
+
+    samples = lambda s: [s(3, 4), s(4, 3, -1), s(3, 3, 2)]
 
 
 LONG_OPTIONS = OPTIONS.replace("dtype=None", "dtype=long")
 
 
-class tril_indices(Creation):
+class tril_indices(TriangleIndices):
     """Row and column of each element of a lower triangle."""
 
     schema = f"tril_indices(int row, int col, int offset=0, *, {LONG_OPTIONS}) -> Tensor"
-    kept = "create"
-
-    def dtype(row, col, offset, dtype, layout, device, pin_memory):
-        return dtype or dt.int64
-
-    def shape(row, col, offset, dtype, layout, device, pin_memory):
-        return (2, _triangle_size(row, col, offset, True))
-
-    def run(xp, row, col, offset, dtype, layout, device, pin_memory):
-        return _triangle(xp, row, col, offset, dtype or dt.int64, True)
-
-    def samples(s):
-        yield s(3, 4)
-        yield s(4, 3, -1)
-        yield s(3, 3, 2)
+    below = True
 
 
-class triu_indices(Creation):
+class triu_indices(TriangleIndices):
     """Row and column of each element of an upper triangle."""
 
     schema = f"triu_indices(int row, int col, int offset=0, *, {LONG_OPTIONS}) -> Tensor"
-    kept = "create"
-
-    def dtype(row, col, offset, dtype, layout, device, pin_memory):
-        return dtype or dt.int64
-
-    def shape(row, col, offset, dtype, layout, device, pin_memory):
-        return (2, _triangle_size(row, col, offset, False))
-
-    def run(xp, row, col, offset, dtype, layout, device, pin_memory):
-        return _triangle(xp, row, col, offset, dtype or dt.int64, False)
-
-    def samples(s):
-        yield s(3, 4)
-        yield s(4, 3, -1)
-        yield s(3, 3, 2)
+    below = False
 
 
 # --- filling --------------------------------------------------------------------------------------
@@ -585,9 +538,7 @@ class fill_Tensor(Op):
             value = value.view((n, *(1,) * (self.ndim - 1)))
         return ops.copy(self, value)
 
-    def samples(s):
-        yield s(s.real(2, 3), s.real())
-        yield s(s.real(), s.real())
+    samples = lambda s: [s(s.real(2, 3), s.real()), s(s.real(), s.real())]
 
 
 class fill_Scalar(Pointwise):
@@ -595,6 +546,7 @@ class fill_Scalar(Pointwise):
 
     ordered = False
     schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor"
+    uniform = True
     lower = "pointwise.fill_tensor"
     tags = ()
     core = "apart"
@@ -615,9 +567,7 @@ class fill_Scalar(Pointwise):
     def decomp(self, value):
         return ops.full_like(self, value)
 
-    def samples(s):
-        yield s(s.real(2, 3), 1.5)
-        yield s(s.real(), 2)
+    samples = lambda s: [s(s.real(2, 3), 1.5), s(s.real(), 2)]
 
 
 class zero(Pointwise):
@@ -625,6 +575,7 @@ class zero(Pointwise):
 
     ordered = False
     schema = "zero(Tensor self) -> Tensor"
+    uniform = True
     tags = ()
     promote = "same"
     complex = True
@@ -639,5 +590,4 @@ class zero(Pointwise):
     def decomp(self):
         return ops.full_like(self, 0)
 
-    def samples(s):
-        yield s(s.real(2, 3))
+    samples = lambda s: [s(s.real(2, 3))]

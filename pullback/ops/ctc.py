@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from ..array import dtype as dt
-from ..core.op import Composite, Op
 from ..errors import DataDependentError, DTypeError, ShapeError
 from ..table.packets import ops
+from .kinds import Free, Keeping
 from .layout import in_front
 from .pointwise import refuse, title
 
@@ -166,15 +166,15 @@ def tangent_of_log_softmax(direction, flat):
 # Entries
 
 
-class _ctc_loss(Op):
+class _ctc_loss(Keeping):
     """Minus the log likelihood of each target sequence, and the forward messages."""
 
     schema = ("_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths,"
               " int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)")
     intensive = True
     kept = "kernel"
+    dtype = "[log_probs.dtype, log_probs.dtype]"
     tags = ("dynamic_output_shape",)
-    promote = "keep"
     grad = {"log_probs": ("_ctc_loss_backward(grad, log_probs, targets, input_lengths,"
                           " target_lengths, result0, result1, blank, zero_infinity)")}
     push = {"result0": ("per_example(log_probs_t * _ctc_loss_backward(ones_like(result0),"
@@ -202,9 +202,6 @@ class _ctc_loss(Op):
         steps, examples, _ = log_probs.shape
         return [(examples,), (examples, steps, 2 * max(target_lengths, default=0) + 1)]
 
-    def dtype(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
-        return [log_probs.dtype, log_probs.dtype]
-
     def batch(n, batched, log_probs, targets, input_lengths, target_lengths, blank,
               zero_infinity):
         loss, alpha = ops._ctc_loss(
@@ -222,7 +219,7 @@ class _ctc_loss(Op):
         yield s(scores(4, 2, 3), s.tensor([[1, 2], [1, 1]], dt.int64), [4, 3], [2, 0], 0, True)
 
 
-class _ctc_loss_backward(Op):
+class _ctc_loss_backward(Keeping):
     """Gradient of _ctc_loss plus exp(log_probs), as the pullback of a log-softmax expects it."""
 
     schema = ("_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets,"
@@ -230,7 +227,6 @@ class _ctc_loss_backward(Op):
               " Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor")
     kept = "kernel"
     alike = ("grad", "log_probs", "neg_log_likelihood", "log_alpha")
-    promote = "keep"
     # The likelihood and the messages follow log_probs: its formula is for all of them together.
     grad = {
         "grad": ("per_example(grads[-1] * _ctc_loss_backward(ones_like(neg_log_likelihood),"
@@ -249,8 +245,7 @@ class _ctc_loss_backward(Op):
     structure = {"log_probs": lambda direction, flat: direction * 0}
     shape = "log_probs.shape"
     dtype = "log_probs.dtype"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood,
             log_alpha, blank, zero_infinity):
@@ -292,7 +287,7 @@ def _numbers(lengths, name):
     return lengths.reshape(-1).tolist()
 
 
-class _ctc_loss_Tensor(Op):
+class _ctc_loss_Tensor(Keeping):
     """_ctc_loss with lengths in tensors."""
 
     schema = ("_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths,"
@@ -300,8 +295,8 @@ class _ctc_loss_Tensor(Op):
               " -> (Tensor, Tensor)")
     intensive = True
     kept = "kernel"
+    dtype = "[log_probs.dtype, log_probs.dtype]"
     tags = ("dynamic_output_shape",)
-    promote = "keep"
     grad = _ctc_loss.grad
     push = _ctc_loss.push
     nondiff = ("targets", "input_lengths", "target_lengths")
@@ -325,9 +320,6 @@ class _ctc_loss_Tensor(Op):
         steps, examples, _ = log_probs.shape
         return [(examples,), (examples, steps, 2 * targets.shape[1] + 1)]
 
-    def dtype(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
-        return [log_probs.dtype, log_probs.dtype]
-
     def batch(n, batched, log_probs, targets, input_lengths, target_lengths, blank,
               zero_infinity):
         loss, alpha = ops._ctc_loss(
@@ -341,23 +333,13 @@ class _ctc_loss_Tensor(Op):
                 s.tensor([4, 3], dt.int64), s.tensor([2, 1], dt.int64))
 
 
-class _ctc_loss_backward_Tensor(Op):
+class _ctc_loss_backward_Tensor(_ctc_loss_backward):
     """_ctc_loss_backward with lengths in tensors."""
 
     schema = ("_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets,"
               " Tensor input_lengths, Tensor target_lengths, Tensor neg_log_likelihood,"
               " Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor")
-    kept = "kernel"
-    alike = ("grad", "log_probs", "neg_log_likelihood", "log_alpha")
-    promote = "keep"
-    grad = _ctc_loss_backward.grad
-    push = _ctc_loss_backward.push
     nondiff = ("targets", "input_lengths", "target_lengths", "neg_log_likelihood", "log_alpha")
-    structure = _ctc_loss_backward.structure
-    shape = "log_probs.shape"
-    dtype = "log_probs.dtype"
-    method = False
-    function = False
 
     def run(xp, grad, log_probs, targets, input_lengths, target_lengths, *rest):
         return _ctc_loss_backward.run(
@@ -410,20 +392,15 @@ def _label_counts(target_lengths, loss):
     return target_lengths.reshape([-1]).clamp(min=1).to(loss.device, loss.dtype)
 
 
-class ctc_loss_IntList(Composite):
+class ctc_loss_IntList(Free):
     """Minus the log likelihood of target sequences, reduced; a mean is per label first."""
 
     schema = ("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths,"
               " int[] target_lengths, int blank=0, int reduction=Mean, bool zero_infinity=False)"
               " -> Tensor")
     autocast = "float32"
-    method = False
     structure = {"log_probs": tangent_of_log_softmax}
-
-    def compose(log_probs, targets, input_lengths, target_lengths, blank, reduction,
-                zero_infinity):
-        return _loss(log_probs, targets, input_lengths, target_lengths, blank, reduction,
-                     zero_infinity)
+    compose = _loss
 
     def samples(s):
         targets = s.tensor([[1, 2], [1, 1]], dt.int64)
@@ -433,14 +410,13 @@ class ctc_loss_IntList(Composite):
         yield s(s.real(4, 3).log_softmax(1), targets[0], [4], [2])
 
 
-class ctc_loss_Tensor(Composite):
+class ctc_loss_Tensor(Free):
     """ctc_loss with lengths in tensors."""
 
     schema = ("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths,"
               " Tensor target_lengths, int blank=0, int reduction=Mean, bool zero_infinity=False)"
               " -> Tensor")
     autocast = "float32"
-    method = False
     structure = {"log_probs": tangent_of_log_softmax}
 
     def compose(log_probs, targets, input_lengths, target_lengths, blank, reduction,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from ..array.dims import broadcast_shapes
-from ..core.op import Composite, Op
+from ..core.op import Op
 from ..errors import DTypeError, ShapeError
 from ..formulas.distance import (
     cdist_pullback,
@@ -20,6 +20,7 @@ from ..formulas.distance import (
     pdist_pullback,
 )
 from ..table.packets import ops
+from .kinds import Free, Keeping
 from .layout import in_front, pad_rank
 from .pointwise import refuse, title
 
@@ -123,12 +124,11 @@ class _euclidean_dist(Op):
         yield s(s.real(0, 2), s.real(4, 2))
 
 
-class _cdist_forward(Op):
+class _cdist_forward(Keeping):
     """p-norm distances of all rows of x1 and x2."""
     schema = "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor"
     intensive = True
     core = True
-    promote = "keep"
     grad = {"x1": "_cdist_backward(grad, x1, x2, p, result)",
             "x2": "_cdist_backward(grad.mT, x2, x1, p, result.mT)"}
     push = "cdist_push(x1_p, x1_t, x2_p, x2_t, p, result)"
@@ -179,26 +179,22 @@ class _cdist_forward(Op):
         yield s(s.real(2, 3).T, s.real(2, 4).T, 3.0, None)
 
 
-class _cdist_backward(Composite):
+class _cdist_backward(Free):
     """Gradient of `_cdist_forward` with respect to x1."""
     schema = ("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist)"
               " -> Tensor")
     alike = ("grad", "x1", "x2", "cdist")
-    method = False
-
-    def compose(grad, x1, x2, p, cdist):
-        return cdist_pullback(grad, x1, x2, p, cdist)
+    compose = cdist_pullback
 
     def samples(s):
         yield s(s.real(3, 4), s.real(3, 2), s.real(4, 2), 2.0, s.real(3, 4, low=0.5))
         yield s(s.real(3, 4), s.real(3, 2), s.real(4, 2), 3.0, s.real(3, 4, low=0.5))
 
 
-class cdist(Composite):
+class cdist(Free):
     """p-norm distances of all rows of x1 and x2; leading dims broadcast."""
     schema = "cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor"
     autocast = "float32"
-    method = False
 
     def compose(x1, x2, p, compute_mode):
         _check_cdist(x1, x2, p)
@@ -213,11 +209,10 @@ class cdist(Composite):
         yield s(s.real(3, 2), s.real(4, 2), 1.0)
 
 
-class _pdist_forward(Op):
+class _pdist_forward(Keeping):
     """p-norm distances of all pairs of rows."""
     schema = "_pdist_forward(Tensor self, float p=2.) -> Tensor"
     core = True
-    promote = "keep"
     grad = {"self": "_pdist_backward(grad, self, p, result)"}
     push = "pdist_push(self_p, self_t, p, result)"
     cost = "heavy"
@@ -261,24 +256,20 @@ class _pdist_forward(Op):
         yield s(s.real(3, 4).T, 2.0)
 
 
-class _pdist_backward(Composite):
+class _pdist_backward(Free):
     """Gradient of `_pdist_forward`."""
     schema = "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor"
     alike = ("grad", "self", "pdist")
-    method = False
-
-    def compose(grad, self, p, pdist):
-        return pdist_pullback(grad, self, p, pdist)
+    compose = pdist_pullback
 
     def samples(s):
         yield s(s.real(3), s.real(3, 2), 2.0, s.real(3, low=0.5))
         yield s(s.real(3), s.real(3, 2), 1.5, s.real(3, low=0.5))
 
 
-class pdist(Composite):
+class pdist(Free):
     """p-norm distances of all pairs of rows of a matrix."""
     schema = "pdist(Tensor self, float p=2.) -> Tensor"
-    method = False
     namespace = "nn.functional"
 
     def compose(self, p):
@@ -291,6 +282,4 @@ class pdist(Composite):
             raise RuntimeError("pdist only supports non-negative p values")
         return ops._pdist_forward(self, p)
 
-    def samples(s):
-        yield s(s.real(4, 3))
-        yield s(s.real(4, 3), 1.0)
+    samples = lambda s: [s(s.real(4, 3)), s(s.real(4, 3), 1.0)]

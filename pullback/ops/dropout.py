@@ -10,8 +10,9 @@ import math
 from ..array import dtype as dt
 from ..array import random as rng
 from ..array.layout import memory_order, ordered, strides_order
-from ..core.op import Composite, Pointwise, Random
+from ..core.op import Pointwise, Random
 from ..table.packets import ops
+from .kinds import Free
 from .layout import in_front
 from .random import placed, source
 
@@ -40,93 +41,73 @@ def _feature_shape(input) -> tuple[int, ...]:
     return (*input.shape[:2], *(1,) * (input.ndim - 2))
 
 
-def _dropped(input, p: float, train: bool, channels: bool = False):
+def _without_noise(input, p: float, train: bool):
+    """What dropout gives where nothing is drawn, else None."""
     checked_p(p)
     if not train or p == 0 or input.numel() == 0:
         return input
-    if p == 1:
-        return input * ops.zeros((), dtype=input.dtype, device=input.device)
-    return input * (_noise(input, p, channels) / (1 - p))
+    return input * ops.zeros((), dtype=input.dtype, device=input.device) if p == 1 else None
+
+
+def _dropped(input, p: float, train: bool, channels: bool = False):
+    out = _without_noise(input, p, train)
+    return input * (_noise(input, p, channels) / (1 - p)) if out is None else out
 
 
 ALPHA = 1.7580993408473766  # the negative saturation value of the SELU activation
 
 
 def _alpha_dropped(input, p: float, train: bool, channels: bool = False):
-    checked_p(p)
-    if not train or p == 0 or input.numel() == 0:
-        return input
-    if p == 1:
-        return input * ops.zeros((), dtype=input.dtype, device=input.device)
+    out = _without_noise(input, p, train)
+    if out is not None:
+        return out
     noise = _noise(input, p, channels)
     scale = 1.0 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
     shift = (noise - 1) * (ALPHA * scale) + ALPHA * scale * p
     return input * (noise * scale) + shift
 
 
-class dropout(Composite):
+class Dropping(Free):
+    """Dropout while training; in evaluation the tensor itself."""
+
+    cost = "random"  # what comes after it draws other numbers if it is left out
+    tags = ("maybe_aliasing_or_mutating", "nondeterministic_seeded")
+    inplace = True
+    samples = lambda s: [s(s.real(3, 4), 0.5, False)]
+
+
+class dropout(Dropping):
     """Elements set to zero with probability p, the others scaled up, while training."""
 
-    cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "dropout(Tensor input, float p, bool train) -> Tensor"
-    tags = ("maybe_aliasing_or_mutating", "nondeterministic_seeded")
-    method = False
-    inplace = True
-
-    def compose(input, p, train):
-        return _dropped(input, p, train)
-
-    def samples(s):
-        yield s(s.real(3, 4), 0.5, False)
-        yield s(s.real(3, 4), 1.0, True)
+    idle = "train"
+    compose = _dropped
+    samples = lambda s: [s(s.real(3, 4), 0.5, False), s(s.real(3, 4), 1.0, True)]
 
 
-class feature_dropout(Composite):
+class feature_dropout(Dropping):
     """`dropout` of whole channels."""
 
-    cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "feature_dropout(Tensor input, float p, bool train) -> Tensor"
-    tags = ("maybe_aliasing_or_mutating", "nondeterministic_seeded")
-    method = False
-    inplace = True
 
     def compose(input, p, train):
         return _dropped(input, p, train, channels=True)
 
-    def samples(s):
-        yield s(s.real(3, 4), 0.5, False)
 
-
-class alpha_dropout(Composite):
+class alpha_dropout(Dropping):
     """Dropout that keeps the mean and variance of self-normalising networks."""
 
-    cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "alpha_dropout(Tensor input, float p, bool train) -> Tensor"
-    tags = ("maybe_aliasing_or_mutating", "nondeterministic_seeded")
-    method = False
-    inplace = True
-
-    def compose(input, p, train):
-        return _alpha_dropped(input, p, train)
-
-    def samples(s):
-        yield s(s.real(3, 4), 0.5, False)
+    compose = _alpha_dropped
 
 
-class feature_alpha_dropout(Composite):
+class feature_alpha_dropout(Dropping):
     """`alpha_dropout` of whole channels."""
 
-    cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor"
-    tags = ("maybe_aliasing_or_mutating", "nondeterministic_seeded")
-    method = False
-    inplace = True
 
     def compose(input, p, train):
         return _alpha_dropped(input, p, train, channels=True)
-
-    def samples(s):
-        yield s(s.real(3, 4), 0.5, False)
 
 
 def _kept_scale(p: float) -> float:
@@ -169,17 +150,14 @@ class native_dropout(Random):
     def batch(n, batched, input, p, train):
         return tuple(ops.native_dropout(in_front(input, batched[0], n), p, train))
 
-    def samples(s):
-        yield s(s.real(3, 4), 0.5, True)
-        yield s(s.real(3, 4), 0.5, False)
+    samples = lambda s: [s(s.real(3, 4), 0.5, True), s(s.real(3, 4), 0.5, False)]
 
 
 class native_dropout_backward(Pointwise):
     """The gradient of `dropout`: what was kept, scaled."""
 
     schema = "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor"
-    method = False
-    function = False
+    method = function = False
     inplace = False
     promotes = ("grad_output", "scale")
     complex = True
@@ -192,8 +170,7 @@ class native_dropout_backward(Pointwise):
     def decomp(grad_output, mask, scale):
         return grad_output * (mask.to(grad_output.dtype) * scale)
 
-    def samples(s):
-        yield s(s.real(3, 4), s.bool(3, 4), 2.0)
+    samples = lambda s: [s(s.real(3, 4), s.bool(3, 4), 2.0)]
 
 
 class _masked_scale(Pointwise):
@@ -238,5 +215,4 @@ class _fused_dropout(Random):
     def batch(n, batched, self, p, generator):
         return tuple(ops._fused_dropout(in_front(self, batched[0], n), p, generator))
 
-    def samples(s):
-        yield s(s.real(3, 4), 0.5)
+    samples = lambda s: [s(s.real(3, 4), 0.5)]

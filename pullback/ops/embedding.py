@@ -1,17 +1,20 @@
 """Bags of table rows: sums, means and maxima of embeddings, and limits on their norms.
 
-Single rows are `embedding` in `ops/lookup.py`.  Modes are 0 (sum), 1 (mean) and 2 (max); gradients
-of tables are always dense.  Formulas are in `formulas/embedding.py`.
+Single rows are `embedding` in `ops/lookup.py`.  Modes are 0 (sum), 1 (mean) and 2 (max).  Formulas
+are in `formulas/embedding.py`; gradients with an entry for each row that was read in
+`formulas/sparse_gradients.py`.
 """
 
 from __future__ import annotations
 
 from ..array import dtype as dt
-from ..core.op import Composite, Op
+from ..core.op import Composite
 from ..errors import DTypeError, ShapeError
 from ..formulas.embedding import MAX, MEAN, SUM, bag_entry_grad, bag_table_grad
+from ..formulas.sparse_gradients import bags_grad, rows_grad
 from ..table.packets import ops
 from .index import add_rows, in_range
+from .kinds import Free, Keeping
 from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import title
@@ -171,7 +174,7 @@ def _bag_samples(s):
     yield s(s.real(5, 3), s.int(0), s.tensor([0, 0], dt.int64))
 
 
-class _embedding_bag(Op):
+class _embedding_bag(Keeping):
     """Rows of a table combined in bags; also the bag of each index, bag sizes, rows of maxima."""
 
     schema = ("_embedding_bag(Tensor weight, Tensor indices, Tensor offsets,"
@@ -179,7 +182,6 @@ class _embedding_bag(Op):
               " Tensor? per_sample_weights=None, bool include_last_offset=False,"
               " int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)")
     core = True
-    promote = "keep"
     grad = {
         "weight": ("_embedding_bag_backward(grad, indices, offsets, result1, result2, result3,"
                    " weight.shape[0], scale_grad_by_freq, mode, sparse, per_sample_weights,"
@@ -200,43 +202,39 @@ class _embedding_bag(Op):
     samples = _bag_samples
 
 
-class _embedding_bag_forward_only(Composite):
+class _embedding_bag_forward_only(Free):
     """_embedding_bag, where no gradient is wanted."""
 
     schema = ("_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets,"
               " bool scale_grad_by_freq=False, int mode=0, bool sparse=False,"
               " Tensor? per_sample_weights=None, bool include_last_offset=False,"
               " int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)")
-    method = False
     samples = _bag_samples
 
     def compose(*args):
         return ops._embedding_bag(*args)
 
 
-class embedding_bag(Composite):
+class embedding_bag(Free):
     """Rows of a table combined in bags, without materialising the rows."""
 
     schema = ("embedding_bag(Tensor weight, Tensor indices, Tensor offsets,"
               " bool scale_grad_by_freq=False, int mode=0, bool sparse=False,"
               " Tensor? per_sample_weights=None, bool include_last_offset=False)"
               " -> (Tensor, Tensor, Tensor, Tensor)")
-    method = False
 
     def compose(*args):
         return ops._embedding_bag(*args)
 
-    def samples(s):
-        yield s(s.real(5, 3), s.int(4, high=5), s.tensor([0, 2], dt.int64))
+    samples = lambda s: [s(s.real(5, 3), s.int(4, high=5), s.tensor([0, 2], dt.int64))]
 
 
-class embedding_bag_padding_idx(Composite):
+class embedding_bag_padding_idx(Free):
     """embedding_bag that skips the entries of one row."""
 
     schema = ("embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets,"
               " bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights,"
               " bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)")
-    method = False
 
     def compose(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
                 include_last_offset, padding_idx):
@@ -257,20 +255,19 @@ class embedding_bag_padding_idx(Composite):
 
 
 class _embedding_bag_backward(Composite):
-    """Gradient of the table of an embedding bag; dense, whatever `sparse` says."""
+    """Gradient of the table of an embedding bag."""
 
     schema = ("_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets,"
               " Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights,"
               " bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights,"
               " int padding_idx=-1) -> Tensor")
-    method = False
-    function = False
+    method = function = False
 
     def compose(grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights,
                 scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx):
-        return ops._embedding_bag_dense_backward(
-            grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq,
-            mode, per_sample_weights, padding_idx)
+        function = bags_grad if sparse and mode != MAX else ops._embedding_bag_dense_backward
+        return function(grad, indices, offset2bag, bag_size, maximum_indices, num_weights,
+                        scale_grad_by_freq, mode, per_sample_weights, padding_idx)
 
     def samples(s):
         yield s(s.real(2, 3), s.tensor([0, 2, 1], dt.int64), s.tensor([0, 1], dt.int64),
@@ -289,7 +286,7 @@ def _check_bag_gradient(grad, indices, offset2bag) -> None:
             f"{list(grad.shape)}, indices {list(indices.shape)}, bags {list(offset2bag.shape)}")
 
 
-class _embedding_bag_dense_backward(Op):
+class _embedding_bag_dense_backward(Keeping):
     """Gradient of the table of an embedding bag."""
 
     schema = ("_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag,"
@@ -297,7 +294,6 @@ class _embedding_bag_dense_backward(Op):
               " bool scale_grad_by_freq, int mode, Tensor? per_sample_weights,"
               " int padding_idx=-1) -> Tensor")
     trusts = "indices"
-    promote = "keep"
     grad = {
         "grad": ("bag_table_grad_transposed(grads[-1], indices, offset2bag, bag_size,"
                  " maximum_indices, scale_grad_by_freq, mode, per_sample_weights, padding_idx)"),
@@ -309,8 +305,7 @@ class _embedding_bag_dense_backward(Op):
     shape = "(num_weights, grad.shape[1])"
     dtype = "grad.dtype"
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, grad, indices, offset2bag, bag_size, maximum_indices, num_weights,
             scale_grad_by_freq, mode, per_sample_weights, padding_idx):
@@ -355,14 +350,13 @@ class _embedding_bag_dense_backward(Op):
                 s.tensor([[0, 2], [0, 0], [1, 2]], dt.int64), 4, False, MAX, None)
 
 
-class _embedding_bag_per_sample_weights_backward(Op):
+class _embedding_bag_per_sample_weights_backward(Keeping):
     """Gradient of the weights of the entries: row times gradient of the bag, summed."""
 
     schema = ("_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight,"
               " Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1)"
               " -> Tensor")
     alike = ("grad", "weight")
-    promote = "keep"
     grad = {
         "grad": ("bag_table_grad_transposed(weight, indices, offset2bag,"
                  " new_zeros(indices, [grad.shape[0]]), None, False, 0, grads[-1], padding_idx)"),
@@ -375,8 +369,7 @@ class _embedding_bag_per_sample_weights_backward(Op):
     shape = "indices.shape"
     dtype = "grad.dtype"
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, grad, weight, indices, offsets, offset2bag, mode, padding_idx):
         _check_bag_gradient(grad, indices, offset2bag)
@@ -399,19 +392,17 @@ class _embedding_bag_per_sample_weights_backward(Op):
 
 
 class embedding_backward(Composite):
-    """Gradient of the table of `embedding`; dense, whatever `sparse` says."""
+    """Gradient of the table of `embedding`."""
 
     schema = ("embedding_backward(Tensor grad, Tensor indices, SymInt num_weights,"
               " SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor")
-    method = False
-    function = False
+    method = function = False
 
     def compose(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse):
-        return ops.embedding_dense_backward(grad, indices, num_weights, padding_idx,
-                                            scale_grad_by_freq)
+        function = rows_grad if sparse else ops.embedding_dense_backward
+        return function(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
 
-    def samples(s):
-        yield s(s.real(4, 3), s.int(4, high=5), 5, -1, False, False)
+    samples = lambda s: [s(s.real(4, 3), s.int(4, high=5), 5, -1, False, False)]
 
 
 class embedding_renorm(Composite):
@@ -419,8 +410,7 @@ class embedding_renorm(Composite):
 
     schema = ("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type)"
               " -> Tensor")
-    method = False
-    function = False
+    method = function = False
     inplace = True
 
     def compose(self, indices, max_norm, norm_type):

@@ -7,9 +7,10 @@ import math
 from ..array import dtype as dt
 from ..array.dims import wrap_dim, wrap_dims
 from ..array.xp import picked
-from ..core.op import Composite, Reduction
+from ..core.op import Reduction
 from ..table.packets import ops
 from .batching import dims, of_overload
+from .kinds import Synonym
 from .pointwise import refuse
 from .reduce import check_size, extremes, extremes_of_all, one_dim, reduced, rows, spaced
 
@@ -24,6 +25,7 @@ def _extreme(name: str, xp, self, dim, keepdim):
 class Extreme(Reduction):
     """Extremes over some dims; ties share the gradient."""
 
+    core = True
     grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
     push = "extreme_push(self_p, self_t, result, dim, keepdim)"
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
@@ -44,14 +46,12 @@ class amax(Extreme):
     """Largest elements over some dims; ties share the gradient."""
     schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
     lower = "shape.reduction('max')"
-    core = True
 
 
 class amin(Extreme):
     """Smallest elements over some dims; ties share the gradient."""
     schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
     lower = "shape.reduction('min')"
-    core = True
 
 
 class aminmax(Reduction):
@@ -111,16 +111,12 @@ def kept_or_squeezed(xp, values, indices, dim: int, keepdim: bool):
     return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)
 
 
-class max_other(Composite):
+class max_other(Synonym):
     """The larger of two elements."""
     schema = "max.other(Tensor self, Tensor other) -> Tensor"
     tags = ("pointwise",)
-
-    def compose(self, other):
-        return ops.maximum(self, other)
-
-    def samples(s):
-        yield s(s.real(3, 4), s.real(4))
+    same_as = "maximum"
+    samples = lambda s: [s(s.real(3, 4), s.real(4))]
 
 
 class OfAll(Reduction):
@@ -157,60 +153,67 @@ class Places(Reduction):
     samples = extremes
 
 
-class max_dim(Places):
+class ExtremeAlong(Places):
+    """Largest or smallest elements along a dim, by the operator's name."""
+
+    core = True
+
+    @classmethod
+    def run(cls, xp, self, dim, keepdim):
+        return _extreme_along(cls.base_name, xp, self, dim, keepdim)
+
+
+class ExtremeOfAll(OfAll):
+    """The largest or smallest of all elements, by the operator's name."""
+
+    writing = "unary_out"
+    out = ("castable",)
+
+    @classmethod
+    def run(cls, xp, self):
+        return _extreme(cls.base_name, xp, self, None, False)
+
+    @classmethod
+    def batch(cls, n, batched, self):
+        return _of_rows(getattr(ops, f"a{cls.base_name}"), rows(n, self))
+
+    @classmethod
+    def decomp(cls, self):
+        return getattr(ops, f"a{cls.base_name}")(self, [])
+
+
+class max_dim(ExtremeAlong):
     """Largest elements along a dim, and where they are."""
     schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    writing = "dim_max"
     lower = "scan.place('max', True)"
-    core = True
-    run = lambda xp, self, dim, keepdim: _extreme_along("max", xp, self, dim, keepdim)
 
 
-class max_default(OfAll):
+class max_default(ExtremeOfAll):
     """Largest of all elements; ties share the gradient."""
     schema = "max(Tensor self) -> Tensor"
     lower = "shape.reduction('max')"
-    out = ("castable",)
-    run = lambda xp, self: _extreme("max", xp, self, None, False)
-
-    def batch(n, batched, self):
-        return _of_rows(ops.amax, rows(n, self))
-
-    def decomp(self):
-        return ops.amax(self, [])
 
 
-class min_other(Composite):
+class min_other(Synonym):
     """The smaller of two elements."""
     schema = "min.other(Tensor self, Tensor other) -> Tensor"
     tags = ("pointwise",)
-
-    def compose(self, other):
-        return ops.minimum(self, other)
-
-    def samples(s):
-        yield s(s.real(3, 4), s.real(4))
+    same_as = "minimum"
+    samples = lambda s: [s(s.real(3, 4), s.real(4))]
 
 
-class min_dim(Places):
+class min_dim(ExtremeAlong):
     """Smallest elements along a dim, and where they are."""
     schema = "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    writing = "dim_min"
     lower = "scan.place('min', True)"
-    core = True
-    run = lambda xp, self, dim, keepdim: _extreme_along("min", xp, self, dim, keepdim)
 
 
-class min_default(OfAll):
+class min_default(ExtremeOfAll):
     """Smallest of all elements; ties share the gradient."""
     schema = "min(Tensor self) -> Tensor"
     lower = "shape.reduction('min')"
-    out = ("castable",)
-    run = lambda xp, self: _extreme("min", xp, self, None, False)
-
-    def batch(n, batched, self):
-        return _of_rows(ops.amin, rows(n, self))
-
-    def decomp(self):
-        return ops.amin(self, [])
 
 
 def _argument(name: str, xp, self, dim, keepdim):
@@ -230,6 +233,7 @@ def _argument(name: str, xp, self, dim, keepdim):
 
 
 class _Argument(Reduction):
+    core = True
     nondiff = ("self",)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
     dtype = dt.int64
@@ -253,14 +257,12 @@ class argmax(_Argument):
     """Where the largest element is, along a dim or in the flattened tensor."""
     schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
     lower = "scan.place('max', False)"
-    core = True
 
 
 class argmin(_Argument):
     """Where the smallest element is, along a dim or in the flattened tensor."""
     schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
     lower = "scan.place('min', False)"
-    core = True
 
 
 def _median_place(xp, x):
@@ -283,15 +285,6 @@ def shared(flat, value):
     return ops.where(fine, value - moves, odd).squeeze(1)
 
 
-def median_of_all(place, xp, self):
-    """The element that `place` finds among all; NaN if there is none."""
-    refuse("median_cpu", self, "bc")
-    flat = xp.reshape(self, (-1,))
-    if flat.shape[0] == 0:
-        return xp.full((), math.nan).astype(self.dtype)  # integers: their smallest
-    return flat[place(xp, flat)]
-
-
 def median_along(place, xp, self, dim, keepdim):
     """(values, indices) of the elements that `place` finds along a dim."""
     refuse("median_cpu", self, "bc")
@@ -304,24 +297,51 @@ def median_along(place, xp, self, dim, keepdim):
     return kept_or_squeezed(xp, picked(xp, self, indices, dim), indices, dim, keepdim)
 
 
-class median_default(OfAll):
-    """Lower median of all elements; NaN if there is one."""
-    schema = "median(Tensor self) -> Tensor"
+def median_of_rows(n, self, name: str):
+    """The median of each example, whose gradient is shared by all elements equal to it."""
+    flat = rows(n, self)
+    value = getattr(flat.detach(), name)(1, True)[0]
+    return shared(flat, value) if self.is_floating_point() else value.squeeze(1)
+
+
+class Medians(Places):
+    """Medians along a dim, and where they are: the elements that `place` finds."""
+
+    writing = "dim_values"
     kept = "order"
     tags = ()
-    run = lambda xp, self: median_of_all(_median_place, xp, self)
+
+    @classmethod
+    def run(cls, xp, self, dim, keepdim):
+        return median_along(cls.place, xp, self, dim, keepdim)
+
+
+class MedianOfAll(OfAll):
+    """The median of all elements: the one that `place` finds; NaN if there is none."""
+
+    kept = "order"
+    tags = ()
+
+    @classmethod
+    def run(cls, xp, self):
+        refuse("median_cpu", self, "bc")
+        flat = xp.reshape(self, (-1,))
+        if flat.shape[0] == 0:
+            return xp.full((), math.nan).astype(self.dtype)  # integers: their smallest
+        return flat[cls.place(xp, flat)]
+
+
+class median_default(MedianOfAll):
+    """Lower median of all elements; NaN if there is one."""
+    schema = "median(Tensor self) -> Tensor"
+    place = _median_place
 
     def batch(n, batched, self):
-        flat = rows(n, self)
-        value = flat.detach().median(1, True)[0]
-        return shared(flat, value) if self.is_floating_point() else value.squeeze(1)
+        return median_of_rows(n, self, "median")
 
 
-class median_dim(Places):
+class median_dim(Medians):
     """Lower medians along a dim, and where they are."""
     schema = ("median.dim(Tensor self, int dim, bool keepdim=False)"
               " -> (Tensor values, Tensor indices)")
-    kept = "order"
-    tags = ()
-
-    run = lambda xp, self, dim, keepdim: median_along(_median_place, xp, self, dim, keepdim)
+    place = _median_place

@@ -8,12 +8,20 @@ of the results.  Read next: `solve.py`.
 from __future__ import annotations
 
 from ..array import dtype as dt
-from ..core.op import Composite, Op
 from ..errors import DTypeError, LinAlgError, ShapeError
 from ..table.packets import ops
-from .lapack import (
+from .kinds import (
+    ComplexComposite,
+    ComplexFree,
+    Keeping,
     Matrices,
     MatricesComposite,
+    MatrixKernel,
+    PreciseMatrices,
+    PreciseMatricesComposite,
+    Synonym,
+)
+from .lapack import (
     check_float,
     check_matrix,
     check_square,
@@ -32,7 +40,6 @@ from .lapack import (
     regular,
     singular,
     solve_ldl,
-    stacked,
     symmetric,
 )
 
@@ -73,12 +80,9 @@ class linalg_lu_factor_ex(Matrices):
 
     schema = ("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False)"
               " -> (Tensor LU, Tensor pivots, Tensor info)")
-    intensive = True
-    kept = "matrix"
     grad = {"A": "lu_factor_grad(grad, LU, pivots, pivot)"}
     push = {"LU": "lu_factor_push(A_t, LU, pivots, pivot)"}
     diff_outputs = (True, False, False)
-    batch = stacked()
 
     def run(xp, A, pivot, check_errors):
         check_matrix("torch.linalg.lu_factor", A)
@@ -115,55 +119,44 @@ class linalg_lu_factor(MatricesComposite):
         factors, pivots, _ = ops.linalg_lu_factor_ex(A, pivot=pivot, check_errors=True)
         return named("linalg_lu_factor", factors, pivots)
 
-    def samples(s):
-        yield s(s.real(3, 3))
-        yield s(s.real(2, 4, 3))
+    samples = lambda s: [s(s.real(3, 3)), s(s.real(2, 4, 3))]
 
 
-class _lu_with_info(Composite):
+class _lu_with_info(ComplexFree):
     """Packed factors of A = P L U, pivots and info (older name)."""
 
     schema = ("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True)"
               " -> (Tensor LU, Tensor pivots, Tensor info)")
     autocast = "float32"
-    method = False
-    complex = True
 
     def compose(self, pivot, check_errors):
         return named("_lu_with_info", *ops.linalg_lu_factor_ex(
             self, pivot=pivot, check_errors=check_errors))
 
-    def samples(s):
-        yield s(s.real(3, 3))
+    samples = lambda s: [s(s.real(3, 3))]
 
 
-class lu(Composite):
+class lu(ComplexComposite):
     """Packed factors of A = P L U, pivots, and info if that is asked for (older name)."""
 
     # the schema language has no way to say that the third result is optional
     schema = ("lu(Tensor A, bool pivot=True, bool get_infos=False)"
               " -> (Tensor LU, Tensor pivots, Tensor infos)")
-    complex = True
 
     def compose(A, pivot, get_infos):
         out = ops.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
         return tuple(out) if get_infos else tuple(out[:2])
 
-    def samples(s):
-        yield s(s.real(3, 3))
-        yield s(s.real(2, 4, 3), get_infos=True)
+    samples = lambda s: [s(s.real(3, 3)), s(s.real(2, 4, 3), get_infos=True)]
 
 
 class linalg_lu(Matrices):
     """A = P L U with a permutation matrix P, L with ones on its diagonal, U upper triangular."""
 
     schema = "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)"
-    intensive = True
-    kept = "matrix"
     grad = {"A": "lu_grad(grad_L, grad_U, P if pivot else None, L, U)"}
     push = {"L, U": "lu_push(A_t, P if pivot else None, L, U)"}
     diff_outputs = (False, True, True)
-    batch = stacked()
 
     def run(xp, A, pivot):
         check_matrix("linalg.lu", A)
@@ -196,13 +189,12 @@ def _check_pivots(packed, pivots):
                          f"{list(packed.shape)} and {list(pivots.shape)}")
 
 
-class lu_unpack(Op):
+class lu_unpack(Keeping):
     """P, L and U of packed factors and pivots; what is not asked for is empty."""
 
     schema = ("lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True,"
               " bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)")
     kept = "matrix"
-    promote = "keep"
     grad = {"LU_data": "pack_lu(grad_L, grad_U, LU_data.shape) if unpack_data else None"}
     push = {"L, U": "unpack_lu(LU_data_t, unpack_data)"}
     nondiff = ("LU_pivots",)
@@ -257,9 +249,6 @@ class linalg_ldl_factor_ex(Matrices):
     # asking for it is refused.
     schema = ("linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False)"
               " -> (Tensor LD, Tensor pivots, Tensor info)")
-    intensive = True
-    kept = "matrix"
-    batch = stacked()
 
     def run(xp, self, hermitian, check_errors):
         check_square("torch.linalg.ldl_factor_ex", self)
@@ -287,10 +276,6 @@ class linalg_ldl_factor(Matrices):
 
     schema = ("linalg_ldl_factor(Tensor self, *, bool hermitian=False)"
               " -> (Tensor LD, Tensor pivots)")
-    intensive = True
-    kept = "matrix"
-
-    batch = stacked()
 
     def run(xp, self, hermitian):
         check_square("torch.linalg.ldl_factor", self)
@@ -316,8 +301,6 @@ class linalg_ldl_solve(Matrices):
 
     schema = ("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False)"
               " -> Tensor")
-    intensive = True
-    kept = "matrix"
     grad = {"B": ("linalg_ldl_solve(LD, pivots, grad, hermitian=True) if hermitian else"
                   " linalg_ldl_solve(LD, pivots, grad.conj()).conj()")}
     linear = ("B",)
@@ -361,16 +344,12 @@ def _check_mode(mode):
                          "(default), 'r', or 'complete'")
 
 
-class linalg_qr(Matrices):
+class linalg_qr(PreciseMatrices):
     """A = Q R with orthonormal columns of Q and an upper triangular R."""
 
     schema = "linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)"
-    intensive = True
-    autocast = "float32"
-    kept = "matrix"
     grad = {"A": "qr_grad(grad_Q, grad_R, Q, R, mode, A.shape)"}
     push = {"Q, R": "qr_push(A_t, Q, R, mode)"}
-    batch = stacked()
 
     def run(xp, A, mode):
         check_matrix("linalg.qr", A)
@@ -398,33 +377,25 @@ class linalg_qr(Matrices):
         yield s(firm(s.real(2, 3, 5)), "complete")
 
 
-class qr(Composite):
+class qr(ComplexComposite):
     """A = Q R with orthonormal columns of Q and an upper triangular R (older name)."""
 
     schema = "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)"
     autocast = "float32"
-    complex = True
 
     def compose(self, some):
         return named("qr", *ops.linalg_qr(self, "reduced" if some else "complete"))
 
-    def samples(s):
-        yield s(s.real(4, 3))
-        yield s(s.real(3, 4), False)
+    samples = lambda s: [s(s.real(4, 3)), s(s.real(3, 4), False)]
 
 
-class geqrf(Op):
+class geqrf(MatrixKernel):
     """R of A = Q R with the Householder vectors of Q below its diagonal, and their factors."""
 
     # `linalg_qr` has a derivative; that of the packed form is refused, as in PyTorch
     schema = "geqrf(Tensor self) -> (Tensor a, Tensor tau)"
-    intensive = True
     autocast = "float32"
-    kept = "matrix"
     out = ("castable",)
-    promote = "keep"
-    batch = stacked()
-    complex = True
 
     def run(xp, self):
         check_matrix("torch.geqrf", self)
@@ -470,11 +441,10 @@ def _check_reflectors(name, reflectors, tau):
     check_float(name, reflectors, tau)
 
 
-class linalg_householder_product(MatricesComposite):
+class linalg_householder_product(PreciseMatricesComposite):
     """The first columns of a product of Householder reflections."""
 
     schema = "linalg_householder_product(Tensor input, Tensor tau) -> Tensor"
-    autocast = "float32"
 
     def compose(input, tau):
         name = "torch.linalg.householder_product"
@@ -491,27 +461,22 @@ class linalg_householder_product(MatricesComposite):
             yield s(s.real(*shape), s.real(*shape[:-2], count))
 
 
-class orgqr(Composite):
+class orgqr(Synonym):
     """The first columns of a product of Householder reflections (older name)."""
 
     schema = "orgqr(Tensor self, Tensor input2) -> Tensor"
     autocast = "float32"
     complex = True
-
-    def compose(self, input2):
-        return ops.linalg_householder_product(self, input2)
-
-    def samples(s):
-        yield s(s.real(4, 3), s.real(3))
+    same_as = "linalg_householder_product"
+    samples = lambda s: [s(s.real(4, 3), s.real(3))]
 
 
-class ormqr(Composite):
+class ormqr(ComplexComposite):
     """A matrix multiplied from the left or right by a product of Householder reflections."""
 
     schema = ("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True,"
               " bool transpose=False) -> Tensor")
     autocast = "float32"
-    complex = True
 
     def compose(self, input2, input3, left, transpose):
         _check_reflectors("torch.ormqr", self, input2)
@@ -555,20 +520,15 @@ def _svd_invariant(U, S, Vh):
     return S, weighted @ vh, weighted @ u.mH, (vh.mH * weights) @ vh
 
 
-class _linalg_svd(Op):
+class _linalg_svd(MatrixKernel):
     """A = U diag(S) V^H, the singular values in descending order."""
 
     schema = ("_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *,"
               " str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
-    intensive = True
-    kept = "matrix"
-    promote = "keep"
     grad = {"A": "svd_grad(grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices, compute_uv, A)"}
     push = {"U, S, Vh": "svd_push(A_t, U, S, Vh, full_matrices, compute_uv, A_p)"}
-    batch = stacked()
     invariant = _svd_invariant
     method = False
-    complex = True
 
     def run(xp, A, full_matrices, compute_uv, driver):
         check_matrix("linalg.svd", A)
@@ -599,31 +559,27 @@ class _linalg_svd(Op):
         yield s(s.real(3, 4), True)
 
 
-class linalg_svd(MatricesComposite):
+class linalg_svd(PreciseMatricesComposite):
     """A = U diag(S) V^H, the singular values in descending order."""
 
     schema = ("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
               " -> (Tensor U, Tensor S, Tensor Vh)")
-    autocast = "float32"
     out = ("exact",)
     invariant = _svd_invariant
 
     def compose(A, full_matrices, driver):
         return named("linalg_svd", *ops._linalg_svd(A, full_matrices, True, driver=driver))
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(4, 3), full_matrices=False)
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(4, 3), full_matrices=False)]
 
 
-class svd(Composite):
+class svd(ComplexComposite):
     """A = U diag(S) V^H, the singular values in descending order; gives V (older name)."""
 
     schema = ("svd(Tensor self, bool some=True, bool compute_uv=True)"
               " -> (Tensor U, Tensor S, Tensor V)")
     autocast = "float32"
     invariant = lambda U, S, V: _svd_invariant(U, S, V.mH)
-    complex = True
 
     def compose(self, some, compute_uv):
         check_matrix("linalg.svd", self)
@@ -634,20 +590,16 @@ class svd(Composite):
         return named("svd", self.new_zeros((*lead, rows, rows)), ops.linalg_svdvals(self),
                      self.new_zeros((*lead, columns, columns)))
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(4, 3), False)
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(4, 3), False)]
 
 
-class linalg_svdvals(Matrices):
+class linalg_svdvals(PreciseMatrices):
     """Singular values in descending order; the vectors are computed only for derivatives."""
 
     schema = "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor"
-    intensive = True
-    autocast = "float32"
+    kept = None
     grad = {"A": "svdvals_grad(grad, A)"}
     push = "svdvals_push(A_t, A_p)"
-    batch = stacked()
 
     def run(xp, A, driver):
         check_matrix("linalg.svd", A)
@@ -691,7 +643,7 @@ def _hermitians(s):
         yield symmetric(s.real(*shape))
 
 
-class _linalg_eigh(Op):
+class _linalg_eigh(MatrixKernel):
     """Eigenvalues in ascending order and eigenvectors of a Hermitian matrix.
 
     Only one triangle is read, 'L' or 'U'; derivatives are those of the whole Hermitian matrix.
@@ -699,18 +651,13 @@ class _linalg_eigh(Op):
 
     schema = ("_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True)"
               " -> (Tensor eigenvalues, Tensor eigenvectors)")
-    intensive = True
-    kept = "matrix"
-    promote = "keep"
     grad = {"A": ("eigh_grad(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors,"
                   " compute_v, A, UPLO)")}
     push = {"eigenvalues, eigenvectors": ("eigh_push(A_t, eigenvalues, eigenvectors, compute_v,"
                                           " A_p, UPLO)")}
-    batch = stacked()
     structure = {"A": hermitian}
     invariant = _eigh_invariant
     method = False
-    complex = True
 
     def run(xp, A, UPLO, compute_v):
         _check_triangle("linalg.eigh", A, UPLO)
@@ -733,12 +680,12 @@ class _linalg_eigh(Op):
         yield s(symmetric(s.real(3, 3)), "U")
 
 
-class linalg_eigh(MatricesComposite):
+class linalg_eigh(PreciseMatricesComposite):
     """Eigenvalues in ascending order and eigenvectors of a Hermitian matrix."""
 
     schema = ("linalg_eigh(Tensor self, str UPLO=\"L\")"
               " -> (Tensor eigenvalues, Tensor eigenvectors)")
-    autocast = "float32"
+    writing = "eigvals"
     out = ("exact",)
     structure = {"self": hermitian}
     invariant = _eigh_invariant
@@ -746,19 +693,16 @@ class linalg_eigh(MatricesComposite):
     def compose(self, UPLO):
         return named("linalg_eigh", *ops._linalg_eigh(self, UPLO))
 
-    def samples(s):
-        yield s(symmetric(s.real(3, 3)))
+    samples = lambda s: [s(symmetric(s.real(3, 3)))]
 
 
-class linalg_eigvalsh(Matrices):
+class linalg_eigvalsh(PreciseMatrices):
     """Eigenvalues of a Hermitian matrix; the vectors are computed only for derivatives."""
 
     schema = "linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor"
-    intensive = True
-    autocast = "float32"
+    kept = None
     grad = {"self": "eigvalsh_grad(grad, self, UPLO)"}
     push = "eigvalsh_push(self_t, self_p, UPLO)"
-    batch = stacked()
     structure = {"self": hermitian}
 
     def run(xp, self, UPLO):
@@ -801,17 +745,13 @@ def _eig_invariant(values, vectors):
     return values, vectors.abs()
 
 
-class linalg_eig(Matrices):
+class linalg_eig(PreciseMatrices):
     """Eigenvalues and eigenvectors, of unit length, of a general matrix."""
 
     schema = "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)"
-    intensive = True
-    autocast = "float32"
-    kept = "matrix"
     out = ("castable",)
     grad = {"self": "eig_grad(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors)"}
     push = {"eigenvalues, eigenvectors": "eig_push(self_t, eigenvalues, eigenvectors)"}
-    batch = stacked()
     invariant = _eig_invariant
 
     def run(xp, self):
@@ -831,17 +771,13 @@ class linalg_eig(Matrices):
         yield s(s.real(3, 3).mT)
 
 
-class linalg_eigvals(Matrices):
+class linalg_eigvals(PreciseMatrices):
     """Eigenvalues of a general matrix; the vectors are computed only for derivatives."""
 
     schema = "linalg_eigvals(Tensor self) -> Tensor"
-    intensive = True
-    autocast = "float32"
-    kept = "matrix"
     out = ("castable",)
     grad = {"self": "eigvals_grad(grad, self)"}
     push = "eigvals_push(self_t, self_p)"
-    batch = stacked()
 
     def run(xp, self):
         _check_eig(xp, "torch.linalg.eigvals", self)
@@ -859,15 +795,11 @@ class linalg_eigvals(Matrices):
             yield s(regular(s.real(*shape)))
 
 
-class _linalg_eigvals(Composite):
+class _linalg_eigvals(Synonym):
     """Eigenvalues of a general matrix (internal name)."""
 
     schema = "_linalg_eigvals(Tensor self) -> Tensor"
     method = False
     complex = True
-
-    def compose(self):
-        return ops.linalg_eigvals(self)
-
-    def samples(s):
-        yield s(regular(s.real(3, 3)))
+    same_as = "linalg_eigvals"
+    samples = lambda s: [s(regular(s.real(3, 3)))]

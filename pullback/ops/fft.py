@@ -12,9 +12,10 @@ import math
 
 from ..array import dtype as dt
 from ..array.dims import wrap_dim
-from ..core.op import Composite, Op
+from ..core.op import Composite
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
+from .kinds import Keeping
 from .pointwise import title
 
 # ---------------------------------------------------------------------------------------------
@@ -38,12 +39,11 @@ def _check(array, kinds: str, wanted: str) -> None:
         raise DTypeError(f"Unsupported dtype {title(dt.of(array.dtype))}")
 
 
-class fft_c2c(Op):
+class fft_c2c(Keeping):
     """Discrete Fourier transform of a complex signal over some dims."""
 
     schema = "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor"
     kept = "kernel"
-    promote = "keep"
     grad = {"self": "_fft_c2c(grad, dim, normalization, not forward)"}
     linear = ("self",)
     shape = "self.shape"
@@ -84,12 +84,11 @@ def _spectrum_shape(self, dim, normalization, onesided):
     return tuple(shape)
 
 
-class fft_r2c(Op):
+class fft_r2c(Keeping):
     """Discrete Fourier transform of a real signal; one-sided: half of the last dim's bins."""
 
     schema = "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor"
     core = True
-    promote = "keep"
     grad = {"self": "fft_r2c_pullback(grad, dim, normalization, onesided, self.shape[dim[-1]])"}
     linear = ("self",)
     shape = _spectrum_shape
@@ -126,12 +125,11 @@ def _signal_shape(self, dim, normalization, last_dim_size):
     return tuple(shape)
 
 
-class fft_c2r(Op):
+class fft_c2r(Keeping):
     """Inverse transform of a one-sided spectrum to a real signal of a given size."""
 
     schema = "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor"
     core = True
-    promote = "keep"
     grad = {"self": "fft_c2r_pullback(grad, dim, normalization, self.shape[dim[-1]])"}
     linear = ("self",)
     shape = _signal_shape
@@ -584,10 +582,7 @@ class fft_fftfreq(Composite):
             device,
         )
 
-    def samples(s):
-        yield s(5)
-        yield s(4, 0.5)
-        yield s(1)
+    samples = lambda s: [s(5), s(4, 0.5), s(1)]
 
 
 class fft_rfftfreq(Composite):
@@ -605,9 +600,7 @@ class fft_rfftfreq(Composite):
             "rfftfreq", lambda **kind: ops.arange(0, n // 2 + 1, **kind), n, d, dtype, device
         )
 
-    def samples(s):
-        yield s(5)
-        yield s(4, 0.5)
+    samples = lambda s: [s(5), s(4, 0.5)]
 
 
 def _shift_samples(s):

@@ -17,7 +17,8 @@ from itertools import pairwise
 from ..array import dtype as dt
 from ..array.layout import memory_order, ordered
 from ..array.xp import maxima, sums
-from ..core.op import Composite, Op, overload
+from ..core.op import Composite, Op
+from ..core.overload import overload
 from ..errors import DTypeError, NotInThisBuild, ShapeError
 from ..table.packets import ops
 from .norm import narrowed, widened
@@ -121,11 +122,11 @@ class _scaled_dot_product_flash_attention_for_cpu(Op):
     schema = ("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value,"
               " float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None,"
               " float? scale=None) -> (Tensor output, Tensor logsumexp)")
+    counted = "sdpa_flop"
     intensive = True
     flops = "attention(2)"
     tags = ("nondeterministic_seeded",)
-    method = False
-    function = False
+    method = function = False
     lies, arranges = "self", True
     diff_outputs = (True, False)
     grad = {"query, key, value": (
@@ -182,11 +183,11 @@ class _scaled_dot_product_flash_attention_for_cpu_backward(Op):
               " Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p,"
               " bool is_causal, *, Tensor? attn_mask=None, float? scale=None)"
               " -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
+    counted = "sdpa_backward_flop"
     intensive = True
     flops = "attention(5)"
     alike, wide = ("grad_out", "query", "key", "value", "out"), ("logsumexp",)
-    method = False
-    function = False
+    method = function = False
     nondiff = ("out", "logsumexp")
     grad = {"grad_out, query, key, value": (
         "attention_double_grads(grads, grad_out, query, key, value, attn_mask, is_causal, scale,"
@@ -310,7 +311,7 @@ def _heads_first(tensor):
     return tensor.transpose(-3, -2)
 
 
-def _fused(name: str, doc: str, schema: str, compose, samples) -> None:
+def _fused(name: str, doc: str, schema: str, compose, samples, **more) -> None:
     body = {
         "__doc__": doc,
         "__module__": __name__,
@@ -320,6 +321,7 @@ def _fused(name: str, doc: str, schema: str, compose, samples) -> None:
         "samples": samples,
         "method": False,
         "function": False,
+        **more,
     }
     type(name, (Composite,), body)
 
@@ -355,7 +357,7 @@ _fused(
     " bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp,"
     " Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state,"
     " Tensor unused, Tensor debug_attn_mask)",
-    _flash, _triples(is_causal=True, return_debug_mask=True))
+    _flash, _triples(is_causal=True, return_debug_mask=True), counted="sdpa_flop")
 
 
 def _efficient(query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, scale):
@@ -372,7 +374,7 @@ _fused(
     "(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp,"
     " float dropout_p=0.0, bool is_causal=False, *, float? scale=None) -> (Tensor output,"
     " Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)",
-    _efficient, _triples(None, True, is_causal=True))
+    _efficient, _triples(None, True, is_causal=True), counted="sdpa_flop")
 
 
 def _cudnn(name: str, trailing: bool):

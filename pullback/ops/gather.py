@@ -12,7 +12,8 @@ from ..array.xp import accumulate_at, taken
 from ..core.op import Composite, Op
 from ..table.packets import ops
 from .create import as_number
-from .index import accumulate_into, in_range, same_dtype, whole
+from .index import Accumulating, accumulate_into, in_range, same_dtype, whole
+from .kinds import Moving
 from .layout import along, in_front, inner
 
 # --- one index vector along one dim ---------------------------------------------------------------
@@ -41,17 +42,14 @@ def _spread(index, like, dim: int, size: int):
     return index.view(view).expand(shape)
 
 
-class index_select(Op):
+class index_select(Moving):
     """The indices of one dim that a vector lists."""
 
     schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor"
     lower = "index.index_select"
     core = True
-    promote = "keep"
-    complex = True
     linear = ("self",)
     nondiff = ("index",)
-    cost = "cheap"
     grad = {"self": "grad.new_zeros(self.shape).index_add(dim, index, grad)"}
 
     def run(xp, self, dim, index):
@@ -111,7 +109,7 @@ def _times(source, alpha):
     return source if alpha == 1 else ops.mul(source, alpha).to(source.dtype)
 
 
-class index_add(Op):
+class index_add(Accumulating):
     """A copy of `self` with slices of `source` added at the listed indices of one dim."""
 
     schema = (
@@ -120,12 +118,7 @@ class index_add(Op):
     trusts = "values"
     bad_index = RuntimeError
     lower = "index.index_add"
-    complex = True
-    inplace = True
     linear = ("self", "source")
-    nondiff = ("index",)
-    cost = "reduce"
-    shape = "tuple(self.shape)"
     grad = {
         "self": "grad",
         "source": "index_source_backward(grad, dim, index, source.ndim, source.shape)"
@@ -182,14 +175,11 @@ class index_add(Op):
         yield s(s.real(), 0, whole(s, [0]), s.real())
 
 
-class _Rewritten(Op):
+class _Rewritten(Moving):
     """A copy of `self` with other values at the places that an index lists."""
 
-    promote = "keep"
-    complex = True
     inplace = True
     nondiff = ("index",)
-    cost = "cheap"
     shape = "tuple(self.shape)"
 
 
@@ -345,9 +335,7 @@ class index_fill_int_Scalar(_Rewritten):
     number = 0
     grad = {"self": "grad.index_fill(dim, index, 0)"}
     push = "self_t.index_fill(dim, index, 0)"
-
-    def run(xp, self, dim, index, value):
-        return _filled(xp, self, dim, index, value)
+    run = _filled
 
     batch = _index_fill_batch
 
@@ -421,21 +409,24 @@ def _along_batch(n, batched, dim, *parts):
     return parts, wrap_dim(dim, 1 if scalar else parts[0].ndim - 1) + 1, scalar
 
 
-class gather(Op):
+class _PerElement(Op):
+    """An operator with one index for each element of its result or source."""
+
+    bad_index = RuntimeError
+    nondiff = ("index",)
+
+
+class gather(_PerElement, Moving):
     """One element along a dim for each entry of an index."""
 
     schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"
-    bad_index = RuntimeError
     lower = "index.gather"
     core = True
-    promote = "keep"
-    complex = True
     linear = ("self",)
-    nondiff = ("index",)
     out = ("exact", "apart")
-    cost = "cheap"
     shape = "tuple(index.shape)"
-    grad = {"self": "grad.new_zeros(self.shape).scatter_add(dim, index, grad)"}
+    grad = {"self": ("grad.new_zeros(self.shape).scatter_add(dim, index, grad) if not sparse_grad"
+                     " else gathered_grad(grad, self.shape, dim, index)")}
 
     def run(xp, self, dim, index, sparse_grad):
         dim = check_along("gather", self, index, dim)
@@ -479,11 +470,18 @@ def _scattered(xp, self, dim, index, src, name="scatter"):
     return out, flat_places(places, shape, dim, xp), src
 
 
-class scatter_src(_Rewritten):
+def _written(xp, self, dim, index, value):
+    """`self` with a number, or elements of an array, at places along a dim."""
+    out, places, values = _scattered(xp, self, dim, index, value)
+    if places is not None:
+        out[places] = values
+    return out.reshape(self.shape)
+
+
+class scatter_src(_PerElement, _Rewritten):
     """A copy of `self` with one element of src written for each entry of an index."""
 
     schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
-    bad_index = RuntimeError
     lower = "index.scatter(False)"
     core = True
     linear = ("self", "src")
@@ -492,11 +490,7 @@ class scatter_src(_Rewritten):
         "src": "scatter_src_backward(grad, dim, index, src.shape)",
     }
 
-    def run(xp, self, dim, index, src):
-        out, places, values = _scattered(xp, self, dim, index, src)
-        if places is not None:
-            out[places] = values
-        return out.reshape(self.shape)
+    run = _written
 
     def batch(n, batched, self, dim, index, src):
         (self, index, src), dim, scalar = _along_batch(n, batched, dim, self, index, src)
@@ -509,21 +503,16 @@ class scatter_src(_Rewritten):
         yield s(s.real(), 0, whole(s, 0), s.real())
 
 
-class scatter_value(_Rewritten):
+class scatter_value(_PerElement, _Rewritten):
     """A copy of `self` with a number written for each entry of an index."""
 
     schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
-    bad_index = RuntimeError
     lower = "index.scatter(False)"
     core = True
     grad = {"self": "scatter_zero(grad, dim, index)"}
     push = "scatter_zero(self_t, dim, index)"
 
-    def run(xp, self, dim, index, value):
-        out, places, number = _scattered(xp, self, dim, index, value)
-        if places is not None:
-            out[places] = number
-        return out.reshape(self.shape)
+    run = _written
 
     def batch(n, batched, self, dim, index, value):
         (self, index), dim, scalar = _along_batch(n, batched, dim, self, index)
@@ -536,19 +525,13 @@ class scatter_value(_Rewritten):
         yield s(s.real(), 0, whole(s, 0), 3)
 
 
-class scatter_add(Op):
+class scatter_add(_PerElement, Accumulating):
     """A copy of `self` with one element of src added for each entry of an index."""
 
     schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
-    bad_index = RuntimeError
     lower = "index.scatter(True)"
     core = True
-    complex = True
-    inplace = True
     linear = ("self", "src")
-    nondiff = ("index",)
-    cost = "reduce"
-    shape = "tuple(self.shape)"
     grad = {"self": "grad", "src": "scatter_src_backward(grad, dim, index, src.shape)"}
 
     def run(xp, self, dim, index, src):
@@ -571,7 +554,7 @@ class scatter_add(Op):
 REDUCTIONS = {"sum": "add", "prod": "multiply", "mean": "add", "amax": "maximum", "amin": "minimum"}
 
 
-class scatter_reduce_two(Op):
+class scatter_reduce_two(_PerElement, Accumulating):
     """A copy of `self` reduced with one element of src for each entry of an index."""
 
     complex = None
@@ -579,12 +562,7 @@ class scatter_reduce_two(Op):
         "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "
         "bool include_self=True) -> Tensor"
     )
-    bad_index = RuntimeError
     core = True
-    inplace = True
-    nondiff = ("index",)
-    cost = "reduce"
-    shape = "tuple(self.shape)"
     grad = {
         "self, src": "scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, "
         "result, grad_input_mask)"
@@ -648,12 +626,9 @@ class scatter_reduce(Composite):
     )
     bad_index = RuntimeError
     inplace = True
+    compose = _old_reduce
 
-    def compose(self, dim, index, src, reduce):
-        return _old_reduce(self, dim, index, src, reduce)
-
-    def samples(s):
-        yield s(s.real(3, 4), 0, s.int(2, 4, high=3), s.real(2, 4), reduce="add")
+    samples = lambda s: [s(s.real(3, 4), 0, s.int(2, 4, high=3), s.real(2, 4), reduce="add")]
 
 
 class scatter_value_reduce(Composite):
@@ -669,8 +644,7 @@ class scatter_value_reduce(Composite):
     def compose(self, dim, index, value, reduce):
         return _old_reduce(self, dim, index, self.new_full(index.shape, value), reduce)
 
-    def samples(s):
-        yield s(s.real(3, 4), 0, s.int(2, 4, high=3), 2.0, reduce="multiply")
+    samples = lambda s: [s(s.real(3, 4), 0, s.int(2, 4, high=3), 2.0, reduce="multiply")]
 
 
 class index_reduce(Composite):

@@ -12,6 +12,7 @@ from ..errors import DTypeError, ShapeError
 from ..formulas.resample import affine_base, affine_points, corner_weight, corners, grid_axes
 from ..table.packets import ops
 from .batching import join_batch, part_batch
+from .kinds import Free, Synonym
 from .pointwise import refuse
 from .pool_kernels import scatter_sum
 
@@ -133,7 +134,7 @@ def _sample_backward(xp, grad, input, grid, mode: int, padding: int, align_corne
     return of_input, of_grid
 
 
-def _points(s, shape, sizes, align):
+def points(s, shape, sizes, align):
     """Grid points whose distance from an element is neither near 0 nor near a half."""
     lines = []
     for n in reversed(sizes):
@@ -180,12 +181,12 @@ class GridSampler(Op):
         for mode in (0, 1, 2)[:5 - dims]:
             for padding in (0, 1, 2):
                 align = (mode + padding) % 2 == 1
-                where = _points(s, (2, *out), sizes, align)
+                where = points(s, (2, *out), sizes, align)
                 yield s(s.real(2, 2, *sizes), where, mode, padding, align)
         yield s(s.real(0, 2, *sizes), s.real(0, *out, dims), 0, 0, False)
         x = s.real(1, 2, *sizes).transpose(2, 3)
-        yield s(x, _points(s, (1,) * (dims + 1), x.shape[2:], False), 0, 1, False)
-        yield s(s.real(1, 1, *(1,) * dims), _points(s, (1, *out), (1,) * dims, True), 0, 2, True)
+        yield s(x, points(s, (1,) * (dims + 1), x.shape[2:], False), 0, 1, False)
+        yield s(s.real(1, 1, *(1,) * dims), points(s, (1, *out), (1,) * dims, True), 0, 2, True)
 
 
 class GridSamplerBackward(Op):
@@ -193,7 +194,6 @@ class GridSamplerBackward(Op):
 
     of: type[GridSampler]
     alike = ("grad_output", "input", "grid")
-    diff_outputs = (True, True)
     method = function = False
 
     @classmethod
@@ -293,13 +293,12 @@ class grid_sampler_3d_backward(GridSamplerBackward):
         " output_mask)")}
 
 
-class grid_sampler(Composite):
+class grid_sampler(Free):
     """Values of an image or a volume between its elements, at the points of a grid."""
 
     schema = ("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode,"
               " bool align_corners) -> Tensor")
     autocast = "float32"
-    method = False
 
     def compose(input, grid, interpolation_mode, padding_mode, align_corners):
         if input.ndim not in (4, 5):
@@ -314,19 +313,15 @@ class grid_sampler(Composite):
         yield s(s.real(1, 2, 3, 4, 2), s.real(1, 2, 2, 2, 3, low=-1, high=1), 0, 0, True)
 
 
-class _grid_sampler_2d_cpu_fallback(Composite):
+class _grid_sampler_2d_cpu_fallback(Synonym):
     """The same as `grid_sampler_2d`."""
 
     schema = ("_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode,"
               " int padding_mode, bool align_corners) -> Tensor")
     autocast = "float32"
     method = False
-
-    def compose(input, grid, interpolation_mode, padding_mode, align_corners):
-        return ops.grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners)
-
-    def samples(s):
-        yield s(s.real(1, 2, 3, 4), s.real(1, 2, 2, 2, low=-1, high=1), 0, 0, False)
+    same_as = "grid_sampler_2d"
+    samples = lambda s: [s(s.real(1, 2, 3, 4), s.real(1, 2, 2, 2, low=-1, high=1), 0, 0, False)]
 
 
 class _grid_sampler_2d_cpu_fallback_backward(Composite):

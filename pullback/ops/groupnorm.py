@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..array import dtype as dt
 from ..array.dims import numel, wrap_dim
-from ..core.op import Composite, Op
+from ..core.op import Composite
 from ..errors import ShapeError
 from ..formulas.batchnorm import (
     GROUP_DIMS,
@@ -22,8 +22,16 @@ from ..formulas.batchnorm import (
 from ..formulas.norm import of_rows, trailing_dims
 from ..table.packets import ops
 from .batchnorm import statistics_dtype
+from .kinds import Free, Keeping
 from .layout import in_front
-from .norm import check_gradient, check_normalized, narrowed, statistics_shape, widened
+from .norm import (
+    Normalization,
+    check_gradient,
+    check_normalized,
+    narrowed,
+    statistics_shape,
+    widened,
+)
 from .pointwise import refuse
 
 # ---------------------------------------------------------------------------------------------
@@ -51,26 +59,20 @@ def _per_channel(xp, param):
     return widened(xp, param)[:, None]
 
 
-class native_group_norm(Op):
+class native_group_norm(Normalization):
     """Groups of channels with zero mean and unit variance, then scale and shift; also the
     statistics."""
 
     schema = ("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C,"
               " SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
     core = True
-    alike = ("input",)
-    wide = ("weight", "bias")
     lies = "channels"
-    promote = "keep"
     grad = {"input, weight, bias": (
         "group_norm_grads(grads, input, weight, result1, result2, N, C, HxW, group,"
         " grad_input_mask, native_group_norm_backward)")}
     push = {"result0, result1, result2": (
         "group_norm_push(input_p, input_t, weight_p, weight_t, bias_t, result1, result2, N, C, HxW,"
         " group)")}
-    diff_outputs = (True, True, True)
-    cost = "reduce"
-    method = False
 
     def run(xp, input, weight, bias, N, C, HxW, group, eps):
         _check_groups(input, C, group, weight, bias)
@@ -163,7 +165,7 @@ def _batched_group_backward(n, batched, grad_out, input, mean, rstd, weight, N, 
     return dx, dw, db
 
 
-class native_group_norm_backward(Op):
+class native_group_norm_backward(Keeping):
     """Gradients of group normalisation for input, weight and bias, as the mask asks."""
 
     schema = ("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd,"
@@ -173,16 +175,13 @@ class native_group_norm_backward(Op):
     alike = ("grad_out", "input")
     wide = ("mean", "rstd", "weight")
     lies = "channels"
-    promote = "keep"
     grad = {"grad_out, input, mean, rstd, weight": (
         "group_norm_double_grads(grads, grad_out, input, mean, rstd, weight, N, C, HxW, group)")}
     push = {"result0, result1, result2": (
         "group_norm_backward_push(grad_out_p, grad_out_t, input_p, input_t, mean_p, mean_t, rstd_p,"
         " rstd_t, weight_p, weight_t, N, C, HxW, group, output_mask)")}
-    diff_outputs = (True, True, True)
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
     batch = _batched_group_backward
 
     def run(xp, grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
@@ -234,12 +233,11 @@ class native_group_norm_backward(Op):
                 1, 1, [False, True, False])
 
 
-class group_norm(Composite):
+class group_norm(Free):
     """Zero mean and unit variance of each group of channels, then scale and shift."""
 
     schema = ("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None,"
               " float eps=1e-05, bool cudnn_enabled=True) -> Tensor")
-    method = False
 
     def compose(input, num_groups, weight, bias, eps, cudnn_enabled):
         channels = input.shape[wrap_dim(1, input.ndim, scalar_ok=False)]
@@ -257,21 +255,18 @@ class group_norm(Composite):
 # Root mean square
 
 
-class _fused_rms_norm(Op):
+class _fused_rms_norm(Keeping):
     """Rows divided by their root mean square, scaled; also the reciprocal root mean square."""
 
     schema = ("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps)"
               " -> (Tensor, Tensor)")
-    promote = "keep"
     grad = {"input, weight": (
         "rms_norm_grads(grads, input, normalized_shape, result1, weight, grad_input_mask,"
         " _fused_rms_norm_backward)")}
     push = {"result0, result1": (
         "rms_norm_push(input_p, input_t, weight_p, weight_t, result1, normalized_shape)")}
-    diff_outputs = (True, True)
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, input, normalized_shape, weight, eps):
         check_normalized("rms_norm", input, normalized_shape, ("weight", weight))
@@ -328,23 +323,20 @@ def _rms_eps(dtype, eps):
     return dt.finfo(dt.of(dtype)).eps if eps is None else eps
 
 
-class _fused_rms_norm_backward(Op):
+class _fused_rms_norm_backward(Keeping):
     """Gradients of root-mean-square normalisation for input and weight, as the mask asks."""
 
     schema = ("_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape,"
               " Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)")
     alike = ("grad_out", "input")
     wide = ("rstd", "weight")
-    promote = "keep"
     grad = {"grad_out, input, rstd, weight": (
         "rms_norm_double_grads(grads, grad_out, input, normalized_shape, rstd, weight)")}
     push = {"result0, result1": (
         "rms_norm_backward_push(grad_out_p, grad_out_t, input_p, input_t, rstd_p, rstd_t, weight_p,"
         " weight_t, normalized_shape, output_mask)")}
-    diff_outputs = (True, True)
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, grad_out, input, normalized_shape, rstd, weight, output_mask):
         check_normalized("rms_norm", input, normalized_shape, ("weight", weight))
@@ -405,11 +397,10 @@ def _norm_shape(shape, dim: int):
     return tuple(n if d == dim % len(shape) else 1 for d, n in enumerate(shape))
 
 
-class norm_except_dim(Composite):
+class norm_except_dim(Free):
     """Norm over all dims but one, which stays; over everything for dim -1."""
 
     schema = "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor"
-    method = False
 
     def compose(v, pow, dim):
         if dim == -1:
@@ -417,17 +408,13 @@ class norm_except_dim(Composite):
         dims = weight_norm_dims(v.ndim, wrap_dim(dim, v.ndim))
         return ops.linalg_vector_norm(v, pow, dims, True) if dims else v.abs()
 
-    def samples(s):
-        yield s(s.real(3, 4, 2))
-        yield s(s.real(3, 4, 2), 2, 1)
-        yield s(s.real(3, 4), 3, -1)
+    samples = lambda s: [s(s.real(3, 4, 2)), s(s.real(3, 4, 2), 2, 1), s(s.real(3, 4), 3, -1)]
 
 
-class _weight_norm(Composite):
+class _weight_norm(Free):
     """The direction of `v` with the size `g`: v g / norm(v)."""
 
     schema = "_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor"
-    method = False
 
     def compose(v, g, dim):
         if dim in (0, v.ndim - 1):
@@ -441,18 +428,15 @@ class _weight_norm(Composite):
         yield s(s.real(3, 4), s.real(), -1)
 
 
-class _weight_norm_interface(Op):
+class _weight_norm_interface(Keeping):
     """v g / norm(v) for the first or last dim; also the norms."""
 
     schema = "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)"
     alike = ("v", "g")
-    promote = "keep"
     grad = {"v, g": "weight_norm_grads(grads, v, g, result1, dim)"}
     push = {"result0, result1": "weight_norm_push(v_p, v_t, g_p, g_t, result1, dim)"}
-    diff_outputs = (True, True)
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, v, g, dim):
         refuse("weight_norm_kernel", v, "biuc")
@@ -504,8 +488,7 @@ class _weight_norm_interface_backward(Composite):
     schema = ("_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g,"
               " Tensor saved_norms, int dim) -> (Tensor, Tensor)")
     alike = ("grad_w", "saved_v", "saved_g", "saved_norms")
-    method = False
-    function = False
+    method = function = False
 
     def compose(grad_w, saved_v, saved_g, saved_norms, dim):
         for_v, for_g = weight_norm_grads((grad_w, None), saved_v, saved_g, saved_norms, dim)
@@ -521,8 +504,7 @@ class _weight_norm_differentiable_backward(Composite):
 
     schema = ("_weight_norm_differentiable_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g,"
               " Tensor saved_norms, int dim) -> (Tensor, Tensor)")
-    method = False
-    function = False
+    method = function = False
 
     def compose(grad_w, saved_v, saved_g, saved_norms, dim):
         common = dt.result_type([grad_w, saved_v, saved_g])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from ..array import dtype as dt
-from ..core.op import Composite, Op
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
 from .batching import of_overload
+from .kinds import Free, Keeping
 from .pointwise import refuse
 from .reduce import rows
 from .sequences import _linspace
@@ -19,14 +19,13 @@ def _check_bins(bins: int, dim: int = 0) -> None:
         raise ShapeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension {dim}")
 
 
-class histc(Op):
+class histc(Keeping):
     """How many elements fall into each of `bins` equal intervals from `min` to `max`.
 
     The bounds are the extremes of the data if they are equal; what lies outside, and NaN, is left
     out.
     """
     schema = "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor"
-    promote = "keep"
     diff_outputs = (False,)
     shape = "(bins,)"
     dtype = "self.dtype"
@@ -222,14 +221,18 @@ def _histogram_samples(s):
     yield s(s.real(), 2)
 
 
-class histogram_bin_ct(Op):
+class Histogram(Keeping):
+    """Counts in intervals or in the cells of a grid, or the edges of these."""
+
+    kept = "values"
+    cost = "reduce"
+    batch = one_by_one()
+
+
+class histogram_bin_ct(Histogram):
     """Counts, or sums of weights, of elements in even intervals, and the edges of these."""
     schema = ("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None,"
               " Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)")
-    kept = "values"
-    promote = "keep"
-    cost = "reduce"
-    batch = one_by_one()
     samples = _histogram_samples
 
     def run(xp, self, bins, range, weight, density):
@@ -246,14 +249,10 @@ class histogram_bin_ct(Op):
         return [self.dtype, self.dtype]
 
 
-class histogram_bins_tensor(Op):
+class histogram_bins_tensor(Histogram):
     """Counts, or sums of weights, of elements between given edges."""
     schema = ("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None,"
               " bool density=False) -> (Tensor hist, Tensor bin_edges)")
-    kept = "values"
-    promote = "keep"
-    cost = "reduce"
-    batch = one_by_one()
 
     def run(xp, self, bins, weight, density):
         flat = None if weight is None else xp.reshape(weight, (-1,))
@@ -273,20 +272,21 @@ class histogram_bins_tensor(Op):
         yield s(s.real(5), s.values([-1.0, 0.0, 1.0]), weight=s.real(5), density=True)
 
 
-class _histogramdd_bin_edges(Op):
+def _even_grid(xp, self, bins, range, weight) -> tuple:
+    """Points, their weights, and the edges of an even grid around them."""
+    points, flat = _points(xp, self, weight)
+    _check_counts(points, bins)
+    return points, flat, _even_edges(xp, points, bins, range)
+
+
+class _histogramdd_bin_edges(Histogram):
     """Edges of an even grid around points."""
     schema = ("_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None,"
               " Tensor? weight=None, bool density=False) -> Tensor[]")
-    kept = "values"
-    promote = "keep"
-    cost = "reduce"
-    batch = one_by_one()
     method = False
 
     def run(xp, self, bins, range, weight, density):
-        points, _ = _points(xp, self, weight)
-        _check_counts(points, bins)
-        return _even_edges(xp, points, bins, range)
+        return _even_grid(xp, self, bins, range, weight)[2]
 
     def shape(self, bins, range, weight, density):
         _check_counts(self, bins)
@@ -300,20 +300,15 @@ class _histogramdd_bin_edges(Op):
         yield s(s.real(4, 2), [2, 3], range=[-1.0, 1.0, 0.0, 2.0])
 
 
-class _histogramdd_from_bin_cts(Op):
+class _histogramdd_from_bin_cts(Histogram):
     """Counts, or sums of weights, of points in the cells of an even grid."""
     schema = ("_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None,"
               " Tensor? weight=None, bool density=False) -> Tensor")
-    kept = "values"
-    promote = "keep"
-    cost = "reduce"
-    batch = one_by_one()
     method = False
 
     def run(xp, self, bins, range, weight, density):
-        points, flat = _points(xp, self, weight)
-        _check_counts(points, bins)
-        return _counted(xp, points, flat, _even_edges(xp, points, bins, range), density)
+        points, flat, edges = _even_grid(xp, self, bins, range, weight)
+        return _counted(xp, points, flat, edges, density)
 
     def shape(self, bins, range, weight, density):
         return tuple(bins)
@@ -326,14 +321,10 @@ class _histogramdd_from_bin_cts(Op):
         yield s(s.real(2, 2, 2), [2, 3], weight=s.real(2, 2), density=True)
 
 
-class _histogramdd_from_bin_tensors(Op):
+class _histogramdd_from_bin_tensors(Histogram):
     """Counts, or sums of weights, of points in the cells of a grid."""
     schema = ("_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None,"
               " bool density=False) -> Tensor")
-    kept = "values"
-    promote = "keep"
-    cost = "reduce"
-    batch = one_by_one()
     method = False
 
     def run(xp, self, bins, weight, density):
@@ -348,8 +339,7 @@ class _histogramdd_from_bin_tensors(Op):
     def dtype(self, bins, weight, density):
         return self.dtype
 
-    def samples(s):
-        yield s(s.real(4, 2), [s.values([-2.0, 0.0, 2.0]), s.values([-1.0, 1.0])])
+    samples = lambda s: [s(s.real(4, 2), [s.values([-2.0, 0.0, 2.0]), s.values([-1.0, 1.0])])]
 
 
 def _grid_result(hist, edges):
@@ -359,11 +349,10 @@ def _grid_result(hist, edges):
     return namedtuple("histogramdd", ["hist", "bin_edges"])(hist, tuple(edges))
 
 
-class histogramdd(Composite):
+class histogramdd(Free):
     """Counts of points in the cells of an even grid, and the edges of the grid."""
     schema = ("histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None,"
               " bool density=False) -> (Tensor hist, Tensor[] bin_edges)")
-    method = False
     unchecked = ("pullback", "pushforward", "second_order")  # not differentiable, as in PyTorch
 
     def compose(self, bins, range, weight, density):
@@ -376,11 +365,10 @@ class histogramdd(Composite):
         yield s(s.real(4, 2), [2, 3], [-1.0, 1.0, 0.0, 2.0], s.real(4), True)
 
 
-class histogramdd_int_bins(Composite):
+class histogramdd_int_bins(Free):
     """`histogramdd` with the same number of bins for all coordinates."""
     schema = ("histogramdd.int_bins(Tensor self, int bins, float[]? range=None,"
               " Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)")
-    method = False
     unchecked = ("pullback", "pushforward", "second_order")  # not differentiable, as in PyTorch
 
     def compose(self, bins, range, weight, density):
@@ -388,20 +376,17 @@ class histogramdd_int_bins(Composite):
             raise ShapeError("torch.histogramdd: input tensor should have at least 2 dimensions")
         return histogramdd.compose(self, [bins] * self.shape[-1], range, weight, density)
 
-    def samples(s):
-        yield s(s.real(2, 2, 2), 3)
+    samples = lambda s: [s(s.real(2, 2, 2), 3)]
 
 
-class histogramdd_TensorList_bins(Composite):
+class histogramdd_TensorList_bins(Free):
     """`histogramdd` with given edges."""
     schema = ("histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None,"
               " Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)")
-    method = False
     unchecked = ("pullback", "pushforward", "second_order")  # not differentiable, as in PyTorch
 
     def compose(self, bins, range, weight, density):
         hist = ops._histogramdd_from_bin_tensors(self, bins, weight=weight, density=density)
         return _grid_result(hist, bins)
 
-    def samples(s):
-        yield s(s.real(4, 2), [s.values([-2.0, 0.0, 2.0]), s.values([-1.0, 1.0])])
+    samples = lambda s: [s(s.real(4, 2), [s.values([-2.0, 0.0, 2.0]), s.values([-1.0, 1.0])])]

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
+
 from ..array import dtype as dt
 from ..array.dims import broadcast_shapes, numel, wrap_dim
 from ..array.evaluate import Spec
 from ..array.fake import Fake
 from ..array.xp import accumulate_at, all_below, extremes, spread
-from ..core.op import Composite, Op
-from ..core.state import state
+from ..core.op import Op
 from ..errors import ArgumentError, DynamicOutputShapeException, ShapeError
 from ..table.packets import ops
+from ..threads.state import state
+from .kinds import ComplexComposite, Free, Moving, Synonym
 from .layout import in_front, pad_rank
 
 # --- checks and translations shared by kernels and rules ------------------------------------------
@@ -275,20 +278,16 @@ def _with_batch_index(indices, flags, rank: int, n: int, device) -> list:
     ]
 
 
-class index_Tensor(Op):
+class index_Tensor(Moving):
     """The elements at the given index tensors, one per dim; masks stand for where they are true."""
 
     schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"
     lower = "index.index"
     tags = ("dynamic_output_shape",)
     core = True
-    promote = "keep"
-    method = False
-    function = False
-    complex = True
+    method = function = False
     linear = ("self",)
     nondiff = ("indices",)
-    cost = "cheap"
     grad = {"self": "index_put(grad.new_zeros(self.shape), indices, grad, True)"}
 
     def run(xp, self, indices):
@@ -326,6 +325,9 @@ class index_Tensor(Op):
             out = out.movedim(tuple(range(1, 1 + rank)), tuple(range(1 + first, 1 + first + rank)))
         return out
 
+    def picks(self, indices):
+        return self, indices
+
     def samples(s):
         yield s(s.real(4, 5), [s.int(3, high=4)])
         yield s(s.real(4, 5), [None, s.int(2, 3, high=5)])
@@ -338,21 +340,41 @@ class index_Tensor(Op):
         yield s(s.real(4, 5), [s.int(0, high=4)])
 
 
-class unsafe_index_Tensor(Composite):
+class unsafe_index_Tensor(Synonym):
     """`index` without promises about bounds; ours checks them all the same."""
 
     schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"
     lower = "index.index"
     method = False
-
-    def compose(self, indices):
-        return ops.index(self, indices)
-
-    def samples(s):
-        yield s(s.real(4, 5), [s.int(3, high=4)])
+    same_as = "index"
+    samples = lambda s: [s(s.real(4, 5), [s.int(3, high=4)])]
 
 
-class index_put(Op):
+class Accumulating(Op):
+    """A copy of `self` with values written, or added, at the places that an index lists."""
+
+    complex = True
+    inplace = True
+    nondiff = ("index",)
+    cost = "reduce"
+    shape = "tuple(self.shape)"
+
+
+def _key(xp, self, indices, places) -> tuple:
+    """Checked indices as NumPy takes them."""
+    key = [slice(None)] * len(indices)
+    for d in places:
+        key[d] = in_range(xp, indices[d], self.shape[d], d)
+    return tuple(key)
+
+
+def writable_at(self, values, indices) -> bool:
+    """Is nothing that is written read again: do the operands have memory of their own?"""
+    return 0 not in self.strides and not any(
+        np.may_share_memory(self, a) for a in (values, *indices) if a is not None)
+
+
+class index_put(Accumulating):
     """A copy of `self` with values written, or added, at the given index tensors."""
 
     schema = (
@@ -361,12 +383,8 @@ class index_put(Op):
     lower = "index.index_put"
     core = True
     lies = "self"
-    complex = True
-    inplace = True
     linear = ("self", "values")
     nondiff = ("indices",)
-    cost = "reduce"
-    shape = "tuple(self.shape)"
     grad = {
         "self": "grad if accumulate else index_put(grad, indices, grad.new_zeros(()))",
         "values": "index_put_values_backward(grad, indices, values.shape)",
@@ -388,11 +406,20 @@ class index_put(Op):
         if accumulate:
             return accumulate_into(xp, self, indices, values)
         out = self.copy()
-        key = [slice(None)] * len(indices)
-        for d in places:
-            key[d] = in_range(xp, indices[d], self.shape[d], d)
-        out[tuple(key)] = values
+        out[_key(xp, self, indices, places)] = values
         return out
+
+    def fill(self, indices, values, accumulate):
+        if accumulate or self.dtype != values.dtype or not writable_at(self, values, indices):
+            return False
+        indices = checked_indices(np, indices, self.shape)
+        places = used(indices)
+        if not places:
+            return False
+        shape = common_shape([indices[d] for d in places])
+        check_values(values.shape, result_shape(self.shape, indices, shape))
+        self[_key(np, self, indices, places)] = values
+        return True
 
     def batch(n, batched, self, indices, values, accumulate):
         flags = batched[1]
@@ -465,7 +492,7 @@ def _put_one(n, values_batched, self, indices, values, accumulate):
     return ops.where(mask, self + values if accumulate else values, self)
 
 
-class unsafe_index_put(Composite):
+class unsafe_index_put(Synonym):
     """`index_put` without promises about bounds; ours checks them all the same."""
 
     schema = (
@@ -473,12 +500,8 @@ class unsafe_index_put(Composite):
         " -> Tensor"
     )
     method = False
-
-    def compose(self, indices, values, accumulate):
-        return ops.index_put(self, indices, values, accumulate)
-
-    def samples(s):
-        yield s(s.real(4, 5), [whole(s, [2, 0])], s.real(2, 5))
+    same_as = "index_put"
+    samples = lambda s: [s(s.real(4, 5), [whole(s, [2, 0])], s.real(2, 5))]
 
 
 def _clamped(indices, shape):
@@ -489,44 +512,39 @@ def _clamped(indices, shape):
     ]
 
 
-class unsafe_masked_index(Composite):
+class unsafe_masked_index(Free):
     """`index` where a mask is true, a number elsewhere; there the indices may be out of range."""
 
     schema = (
         "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor"
     )
-    method = False
 
     def compose(self, mask, indices, fill):
         picked = ops.index(self, _clamped(indices, self.shape))
         return picked.masked_fill(mask.logical_not(), fill)
 
-    def samples(s):
-        yield s(s.real(4, 5), s.bool(3, 1), [s.int(3, high=9)], 1.5)
+    samples = lambda s: [s(s.real(4, 5), s.bool(3, 1), [s.int(3, high=9)], 1.5)]
 
 
-class unsafe_masked_index_put_accumulate(Composite):
+class unsafe_masked_index_put_accumulate(Free):
     """`index_put` with accumulation of the values where a mask is true."""
 
     schema = (
         "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, "
         "Tensor values) -> Tensor"
     )
-    method = False
 
     def compose(self, mask, indices, values):
         kept = values.masked_fill(mask.logical_not(), 0)
         return ops.index_put(self, _clamped(indices, self.shape), kept, True)
 
-    def samples(s):
-        yield s(s.real(4, 5), s.bool(3, 5), [s.int(3, high=9)], s.real(3, 5))
+    samples = lambda s: [s(s.real(4, 5), s.bool(3, 5), [s.int(3, high=9)], s.real(3, 5))]
 
 
-class unravel_index(Composite):
+class unravel_index(Free):
     """Coordinates of flattened positions, one tensor per dim."""
 
     schema = "unravel_index(Tensor indices, int[] shape) -> Tensor[]"
-    method = False
 
     def compose(indices, shape):
         if indices.dtype.category > 1 or indices.dtype is dt.bool_:
@@ -539,8 +557,7 @@ class unravel_index(Composite):
             step *= size
         return tuple(reversed(out))
 
-    def samples(s):
-        yield s(s.int(5, high=12), (3, 4))
+    samples = lambda s: [s(s.int(5, high=12), (3, 4))]
 
 
 # --- the flattened tensor -------------------------------------------------------------------------
@@ -569,16 +586,13 @@ def _flat_rows(n, is_batched, x):
     return x.reshape((n, numel(x.shape[1:])))
 
 
-class take(Op):
+class take(Moving):
     """Elements of the flattened tensor."""
 
     schema = "take(Tensor self, Tensor index) -> Tensor"
-    promote = "keep"
-    complex = True
     linear = ("self",)
     nondiff = ("index",)
     out = ("exact", "apart")
-    cost = "cheap"
     shape = "tuple(index.shape)"
     grad = {"self": "grad.new_zeros(self.shape).put(index, grad, True)"}
 
@@ -603,18 +617,13 @@ class take(Op):
         yield s(s.real(), whole(s, [0, 0]))
 
 
-class put(Op):
+class put(Accumulating):
     """A copy of `self` with elements written, or added, by their flattened position."""
 
     schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor"
     kept = "kernel"
     lies = "self"
-    complex = True
-    inplace = True
     linear = ("self", "source")
-    nondiff = ("index",)
-    cost = "reduce"
-    shape = "tuple(self.shape)"
     grad = {
         "self": "grad if accumulate else grad.put(index, grad.new_zeros(source.shape), False)",
         "source": "grad.take(index).reshape(source.shape)",
@@ -647,12 +656,11 @@ class put(Op):
         yield s(s.real(3, 4), whole(s, [0, 3, 0, -1]), s.real(2, 2), True)
 
 
-class take_along_dim(Composite):
+class take_along_dim(ComplexComposite):
     """`gather` with broadcasting; without dim, elements of the flattened tensor."""
 
     schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor"
     out = ("exact",)
-    complex = True
 
     def compose(self, indices, dim):
         if indices.dtype is not dt.int64:

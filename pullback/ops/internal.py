@@ -10,29 +10,25 @@ from ..array import dtype as dt
 from ..array.dims import infer_size, numel, view_strides, wrap_dim
 from ..array.layout import memory_format
 from ..core.handle import Box
-from ..core.op import Composite, Pointwise, View
-from ..core.state import state
+from ..core.op import Composite, Pointwise
 from ..errors import DTypeError, NotDifferentiable, ShapeError
 from ..table.packets import ops
 from ..tensor.reseat import resize_ as resize
+from ..threads.state import state
+from .kinds import ComplexComposite, ComplexFree, Free
 from .pointwise import points
+from .shape import Reshaped
 from .view_writes import derive_copies
 
 # ---------------------------------------------------------------------------------------------
 # Views under other names
 
 
-class _reshape_alias(View):
+class _reshape_alias(Reshaped):
     """`view` whose strides the caller has worked out already."""
 
     schema = "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)"
-    noop = True
-    lower = "shape.view"
-    complex = True
     method = False
-    grad = {"self": "grad.reshape(self.shape)"}
-    push = "self_t.reshape(size)"  # the tangent may be laid out differently
-    scatter = "new.reshape(base.shape)"
 
     def run(xp, self, size, stride):
         found = view_strides(self.shape, self.strides, size) if self.size == numel(size) else None
@@ -56,13 +52,11 @@ class _reshape_alias(View):
         yield s(s.real(0, 3), (3, 0), (1, 1))
 
 
-class _reshape_copy(Composite):
+class _reshape_copy(ComplexFree):
     """`reshape` that always copies."""
 
     schema = "_reshape_copy(Tensor self, SymInt[] size) -> Tensor"
     lower = "shape.view"
-    complex = True
-    method = False
 
     def compose(self, size):
         return ops._unsafe_view(self.clone(memory_format="contiguous_format"),
@@ -133,13 +127,11 @@ _copy("_conj_copy", "_conj_physical", "A copy of what `_conj` shows.")
 _copy("_neg_view_copy", "neg", "A copy of what `_neg_view` shows.")
 
 
-class slice_inverse(Composite):
+class slice_inverse(ComplexFree):
     """The tensor that `self` is a slice of, when the rest of it is that of `src`."""
 
     schema = ("slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None,"
               " SymInt? end=None, SymInt step=1) -> Tensor(a)")  # a copy here
-    complex = True
-    method = False
 
     def compose(self, src, dim, start, end, step):
         return ops.slice_scatter(src, self, dim, start, end, step)
@@ -153,12 +145,10 @@ class slice_inverse(Composite):
 # Copies and fresh tensors
 
 
-class _pin_memory(Composite):
+class _pin_memory(ComplexFree):
     """A copy that a device could read by itself; ordinary memory serves here."""
 
     schema = "_pin_memory(Tensor self, Device? device=None) -> Tensor"
-    complex = True
-    method = False
 
     def compose(self, device):
         return self.clone()
@@ -166,46 +156,36 @@ class _pin_memory(Composite):
     samples = points()
 
 
-class _efficientzerotensor(Composite):
+class _efficientzerotensor(Free):
     """Zeros that share one element, and so cannot be written."""
 
     schema = ("_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None,"
               " Device? device=None, bool? pin_memory=None) -> Tensor")
-    method = False
 
     def compose(size, dtype, layout, device, pin_memory):
         return ops.zeros([], dtype=dtype, device=device).expand(size)
 
-    def samples(s):
-        yield s([2, 3])
-        yield s([])
-        yield s([0, 2], dtype=s.dtype)
+    samples = lambda s: [s([2, 3]), s([]), s([0, 2], dtype=s.dtype)]
 
 
-class _new_zeros_with_same_feature_meta(Composite):
+class _new_zeros_with_same_feature_meta(ComplexFree):
     """Zeros like `other`, behind the batch dims of `self`."""
 
     schema = ("_new_zeros_with_same_feature_meta(Tensor self, Tensor other, *,"
               " int self_num_batch_dims=0) -> Tensor")
-    complex = True
-    method = False
 
     def compose(self, other, self_num_batch_dims):
         return other.detach().new_zeros((*self.shape[:self_num_batch_dims], *other.shape))
 
-    def samples(s):
-        yield s(s.int(2, 3), s.int(4, 5), self_num_batch_dims=1)
-        yield s(s.int(), s.int(3))
+    samples = lambda s: [s(s.int(2, 3), s.int(4, 5), self_num_batch_dims=1), s(s.int(), s.int(3))]
 
 
-class _index_put_impl(Composite):
+class _index_put_impl(ComplexFree):
     """`index_put` with a flag that would skip the checks of the indices."""
 
     schema = ("_index_put_impl(Tensor self, Tensor?[] indices, Tensor values,"
               " bool accumulate=False, bool unsafe=False) -> Tensor")
-    complex = True
     inplace = True
-    method = False
 
     def compose(self, indices, values, accumulate, unsafe):
         return ops.index_put(self, indices, values, accumulate)
@@ -225,8 +205,8 @@ def _truth(name: str, operator: str, doc: str) -> None:
     def compose(self):
         if dt.name_of(self.dtype) != "bool":
             raise DTypeError(f"{name} takes truth values, got {self.dtype}")
-        while isinstance(self._data, Box) and self._data.hides:
-            self = self._data.inner  # of all examples, as PyTorch has it
+        while isinstance(self._payload, Box) and self._payload.hides:
+            self = self._payload.inner  # of all examples, as PyTorch has it
         return getattr(ops, operator)(self)
 
     def samples(s):
@@ -293,22 +273,18 @@ _fact("sym_storage_offset(Tensor self) -> SymInt",
       lambda self: self.storage_offset(), True)
 
 
-class _local_scalar_dense(Composite):
+class _local_scalar_dense(ComplexComposite):
     """The only element as a Python number."""
 
     schema = "_local_scalar_dense(Tensor self) -> Scalar"
     tags = ("data_dependent_output",)
     core = True
-    complex = True
-    method = False
-    function = False
+    method = function = False
 
     def compose(self):
         return self.item()
 
-    def samples(s):
-        yield s(s.real())
-        yield s(s.int(1, 1))
+    samples = lambda s: [s(s.real()), s(s.int(1, 1))]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -320,6 +296,7 @@ class resize_(Composite):
 
     schema = ("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None)"
               " -> Tensor(a!)")
+    unchecked = ("vmap",)  # what is in further memory is not set
     tags = ("inplace_view",)
     core = True
     function = False

@@ -7,10 +7,11 @@ import itertools
 from ..array import dtype as dt
 from ..array.dims import numel, wrap_dim
 from ..array.evaluate import lying_with_channels
-from ..core.op import Composite, Op
+from ..core.op import Composite
 from ..errors import BadValue
 from ..table.packets import ops
 from .arrange import _grid
+from .kinds import ComplexFree, Free, Moving, Synonym
 from .layout import in_front, inner
 
 
@@ -52,7 +53,7 @@ def unified(tensors, parts) -> list:
     return [p if p.dtype == common else p.astype(common) for p in parts]
 
 
-class cat(Op):
+class cat(Moving):
     """Tensors joined along a dim."""
 
     schema = "cat(Tensor[] tensors, int dim=0) -> Tensor"
@@ -61,11 +62,8 @@ class cat(Op):
     core = True
     lies, arranges = "channels", True
     method = False
-    promote = "keep"
-    complex = True
     linear = ("tensors",)
     out = ("apart", "castable")
-    cost = "cheap"
     grad = {"tensors": "cat_backward(grad, tensors.shape, dim)"}
 
     def dtype(tensors, dim):
@@ -101,36 +99,32 @@ class cat(Op):
         yield s([s.real(3)])
 
 
-class concat(Composite):
+class concat(Synonym):
     """Another name of `cat`."""
 
     schema = "concat(Tensor[] tensors, int dim=0) -> Tensor"
     method = False
-
-    def compose(tensors, dim):
-        return ops.cat(tensors, dim)
-
-    def samples(s):
-        yield s([s.real(2, 3), s.real(4, 3)])
+    same_as = "cat"
+    samples = lambda s: [s([s.real(2, 3), s.real(4, 3)])]
 
 
-class concatenate(Composite):
+class concatenate(Synonym):
     """Another name of `cat`."""
 
     schema = "concatenate(Tensor[] tensors, int dim=0) -> Tensor"
     method = False
+    same_as = "cat"
+    samples = lambda s: [s([s.real(2, 3), s.real(2, 1)], 1)]
 
-    def compose(tensors, dim):
-        return ops.cat(tensors, dim)
 
-    def samples(s):
-        yield s([s.real(2, 3), s.real(2, 1)], 1)
+def _check_any(name: str, tensors) -> None:
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
 
 
 def stack_shape(tensors, dim: int) -> tuple[int, ...]:
     """The shape of `stack`, after checking its arguments."""
-    if not tensors:
-        raise RuntimeError("stack expects a non-empty TensorList")
+    _check_any("stack", tensors)
     first = tuple(tensors[0].shape)
     for i, x in enumerate(tensors):
         if tuple(x.shape) != first:
@@ -142,7 +136,7 @@ def stack_shape(tensors, dim: int) -> tuple[int, ...]:
     return (*first[:dim], len(tensors), *first[dim:])
 
 
-class stack(Op):
+class stack(Moving):
     """Tensors of one shape joined along a new dim."""
 
     schema = "stack(Tensor[] tensors, int dim=0) -> Tensor"
@@ -150,10 +144,7 @@ class stack(Op):
     autocast = "widest"
     out = ("castable",)
     method = False
-    promote = "keep"
-    complex = True
     linear = ("tensors",)
-    cost = "cheap"
     grad = {"tensors": "grad.unbind(dim)"}
 
     def dtype(tensors, dim):
@@ -180,15 +171,13 @@ class stack(Op):
         yield s([s.real(), s.real()])
 
 
-class hstack(Composite):
+class hstack(Free):
     """Tensors joined along the second dim (the first of vectors)."""
 
     schema = "hstack(Tensor[] tensors) -> Tensor"
-    method = False
 
     def compose(tensors):
-        if not tensors:
-            raise RuntimeError("hstack expects a non-empty TensorList")
+        _check_any("hstack", tensors)
         parts = ops.atleast_1d(tensors)
         return ops.cat(parts, 0 if parts[0].ndim == 1 else 1)
 
@@ -198,70 +187,55 @@ class hstack(Composite):
         yield s([s.real(), s.real()])
 
 
-class vstack(Composite):
+class vstack(Free):
     """Tensors joined along the first dim, vectors as rows."""
 
     schema = "vstack(Tensor[] tensors) -> Tensor"
-    method = False
 
     def compose(tensors):
-        if not tensors:
-            raise RuntimeError("vstack expects a non-empty TensorList")
+        _check_any("vstack", tensors)
         return ops.cat(ops.atleast_2d(tensors), 0)
 
-    def samples(s):
-        yield s([s.real(3), s.real(2, 3)])
+    samples = lambda s: [s([s.real(3), s.real(2, 3)])]
 
 
-class row_stack(Composite):
+class row_stack(Synonym):
     """Another name of `vstack`."""
 
     schema = "row_stack(Tensor[] tensors) -> Tensor"
     method = False
-
-    def compose(tensors):
-        return ops.vstack(tensors)
-
-    def samples(s):
-        yield s([s.real(3), s.real(2, 3)])
+    same_as = "vstack"
+    samples = lambda s: [s([s.real(3), s.real(2, 3)])]
 
 
-class dstack(Composite):
+class dstack(Free):
     """Tensors joined along the third dim."""
 
     schema = "dstack(Tensor[] tensors) -> Tensor"
-    method = False
 
     def compose(tensors):
-        if not tensors:
-            raise RuntimeError("dstack expects a non-empty TensorList")
+        _check_any("dstack", tensors)
         return ops.cat(ops.atleast_3d(tensors), 2)
 
-    def samples(s):
-        yield s([s.real(2, 3), s.real(2, 3)])
-        yield s([s.real(3), s.real(3)])
+    samples = lambda s: [s([s.real(2, 3), s.real(2, 3)]), s([s.real(3), s.real(3)])]
 
 
-class column_stack(Composite):
+class column_stack(Free):
     """Tensors joined along the second dim, vectors as columns."""
 
     schema = "column_stack(Tensor[] tensors) -> Tensor"
-    method = False
 
     def compose(tensors):
-        if not tensors:
-            raise RuntimeError("column_stack expects a non-empty TensorList")
+        _check_any("column_stack", tensors)
         return ops.hstack([x.reshape((x.numel(), 1)) if x.ndim <= 1 else x for x in tensors])
 
-    def samples(s):
-        yield s([s.real(3), s.real(3, 2)])
+    samples = lambda s: [s([s.real(3), s.real(3, 2)])]
 
 
-class block_diag(Composite):
+class block_diag(Free):
     """A matrix with the given matrices on its diagonal."""
 
     schema = "block_diag(Tensor[] tensors) -> Tensor"
-    method = False
 
     def compose(tensors):
         for i, x in enumerate(tensors):
@@ -280,16 +254,14 @@ class block_diag(Composite):
             left += x.shape[1]
         return ops.cat(rows, 0)
 
-    def samples(s):
-        yield s([s.real(2, 3), s.real(2), s.real()])
+    samples = lambda s: [s([s.real(2, 3), s.real(2), s.real()])]
 
 
-class cartesian_prod(Composite):
+class cartesian_prod(Free):
     """All combinations of the elements of vectors, as rows."""
 
     schema = "cartesian_prod(Tensor[] tensors) -> Tensor"
     tags = ("maybe_aliasing_or_mutating",)
-    method = False
 
     def compose(tensors):
         for x in tensors:
@@ -299,8 +271,7 @@ class cartesian_prod(Composite):
             return tensors[0]
         return ops.stack([g.flatten() for g in _grid(tensors, "ij")], 1)
 
-    def samples(s):
-        yield s([s.real(2), s.real(3)])
+    samples = lambda s: [s([s.real(2), s.real(3)])]
 
 
 class combinations(Composite):
@@ -322,17 +293,13 @@ class combinations(Composite):
         columns = [self[[row[i] for row in rows]] for i in range(r)]
         return ops.stack(columns, 1)
 
-    def samples(s):
-        yield s(s.real(4))
-        yield s(s.real(3), 3, True)
+    samples = lambda s: [s(s.real(4)), s(s.real(3), 3, True)]
 
 
-class _chunk_cat(Composite):
+class _chunk_cat(ComplexFree):
     """Tensors cut into chunks along a dim, filled up with zeros; all first chunks, all second..."""
 
     schema = "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor"
-    complex = True
-    method = False
 
     def compose(tensors, dim, num_chunks):
         dim = _common_dim(tensors, dim)

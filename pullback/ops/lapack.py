@@ -15,10 +15,10 @@ from numpy.linalg import LinAlgError as Failed  # CuPy raises it too
 from ..array import dtype as dt
 from ..array.dims import broadcast_shapes
 from ..array.xp import linalg
-from ..core.op import Composite, Op, overload
+from ..core.overload import overload
 from ..errors import DTypeError, LinAlgError, RefusedValue, ShapeError, text
 from ..table.packets import ops
-from .batching import of_overload
+from .kinds import PreciseMatrices
 
 FLOATS = ("float32", "float64", "complex64", "complex128")
 
@@ -462,20 +462,6 @@ def expm(xp, matrix):
 # What entries have in common
 
 
-def stacked():
-    """Batching rule of operators on one stack of matrices: a longer stack."""
-    @of_overload
-    def rule(ov, n, batched, *flat):
-        out = ov.call(*flat)
-        if not isinstance(out, tuple):
-            return out
-        # outputs that were not asked for are empty, and have no leading dims
-        full = [ops.zeros((n, 0), dtype=o.dtype, device=o.device) if tuple(o.shape) == (0,) else o
-                for o in out]
-        return type(out)(*full)
-    return rule
-
-
 def fronts(batched, *tensors):
     """Operands with their batch dims in front, lined up for broadcasting their leading dims."""
     rank = max(t.ndim - b for t, b in zip(tensors, batched, strict=True))
@@ -542,18 +528,19 @@ def triangular(array, args):
     return array * mask
 
 
-class Matrices(Op):
-    """An operator on stacks of matrices, offered in `pullback.linalg`."""
+class SquareWithInfo(PreciseMatrices):
+    """A matrix for each square one, and info: not zero where there is none.
 
-    promote = "keep"
-    method = function = False
-    namespace = "linalg"
-    complex = True
+    `refused_as` is what errors call it.
+    """
 
+    diff_outputs = (True, False)
+    refused_as = ""
 
-class MatricesComposite(Composite):
-    """A function of other operators on stacks of matrices, offered in `pullback.linalg`."""
+    @classmethod
+    def shape(cls, matrix, *rest):
+        check_square(cls.refused_as, matrix)
+        return [tuple(matrix.shape), tuple(matrix.shape[:-2])]
 
-    method = function = False
-    namespace = "linalg"
-    complex = True
+    def dtype(matrix, *rest):
+        return [matrix.dtype, dt.int32]

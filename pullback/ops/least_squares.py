@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from ..array import dtype as dt
 from ..array.dims import broadcast_shapes
-from ..core.op import Composite
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
-from .lapack import (
+from .kinds import (
+    ComplexComposite,
     Matrices,
     MatricesComposite,
+    PreciseMatrices,
+    PreciseMatricesComposite,
+)
+from .lapack import (
     adjoint,
     check_float,
     check_matrix,
@@ -65,8 +69,6 @@ class linalg_pinv_atol_rtol_tensor(Matrices):
 
     schema = ("linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None,"
               " bool hermitian=False) -> Tensor")
-    intensive = True
-    kept = "matrix"
     out = ("castable",)
     grad = {"self": "pinv_grad(grad, result, self)"}
     push = "pinv_push(self_t, result, self_p)"
@@ -108,6 +110,12 @@ class linalg_pinv_atol_rtol_tensor(Matrices):
         yield s(s.real(2, 3, 4), atol=s.tensor([1e-6, 1e-5], dt.float64))
 
 
+def _limits(matrix, *tolerances):
+    """Tolerances that are numbers, or None, as tensors."""
+    dtype, device = matrix.dtype.to_real(), matrix.device
+    return [None if t is None else ops.full((), t, dtype=dtype, device=device) for t in tolerances]
+
+
 class linalg_pinv_atol_rtol_float(MatricesComposite):
     """Pseudo-inverse with tolerances that are numbers."""
 
@@ -115,13 +123,9 @@ class linalg_pinv_atol_rtol_float(MatricesComposite):
               " bool hermitian=False) -> Tensor")
 
     def compose(self, atol, rtol, hermitian):
-        limits = [None if t is None else ops.full((), t, dtype=self.dtype.to_real(),
-                                                  device=self.device) for t in (atol, rtol)]
-        return pinv(self, *limits, hermitian)
+        return pinv(self, *_limits(self, atol, rtol), hermitian)
 
-    def samples(s):
-        yield s(s.real(4, 3), rtol=1e-10)
-        yield s(s.real(3, 4), atol=1e-10)
+    samples = lambda s: [s(s.real(4, 3), rtol=1e-10), s(s.real(3, 4), atol=1e-10)]
 
 
 def pinv(self, atol, rtol, hermitian):
@@ -137,34 +141,31 @@ class linalg_pinv_default(MatricesComposite):
     def compose(self, rcond, hermitian):
         return ops.linalg_pinv.atol_rtol_float(self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
-    def samples(s):
-        yield s(s.real(4, 3), 1e-10)
+    samples = lambda s: [s(s.real(4, 3), 1e-10)]
 
 
 class linalg_pinv_rcond_tensor(MatricesComposite):
     """Pseudo-inverse; singular values up to `rcond` times the largest count as zero."""
 
     schema = "linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor"
+    writing = "out_rcond_tensor"
 
     def compose(self, rcond, hermitian):
         return pinv(self, ops.zeros_like(rcond), rcond, hermitian)
 
-    def samples(s):
-        yield s(s.real(2, 4, 3), s.tensor([1e-10, 1e-9], dt.float64))
+    samples = lambda s: [s(s.real(2, 4, 3), s.tensor([1e-10, 1e-9], dt.float64))]
 
 
-class pinverse(Composite):
+class pinverse(ComplexComposite):
     """Pseudo-inverse (older name)."""
 
     schema = "pinverse(Tensor self, float rcond=1e-15) -> Tensor"
     autocast = "float32"
-    complex = True
 
     def compose(self, rcond):
         return ops.linalg_pinv.atol_rtol_float(self, atol=0.0, rtol=rcond, hermitian=False)
 
-    def samples(s):
-        yield s(s.real(4, 3))
+    samples = lambda s: [s(s.real(4, 3))]
 
 
 def _rank(self, atol, rtol, hermitian):
@@ -188,17 +189,14 @@ def _rank(self, atol, rtol, hermitian):
     return (sizes > bound[..., None]).sum(-1)
 
 
-class linalg_matrix_rank_atol_rtol_float(MatricesComposite):
+class linalg_matrix_rank_atol_rtol_float(PreciseMatricesComposite):
     """Rank of a matrix: how many singular values are above the tolerances."""
 
     schema = ("linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None,"
               " float? rtol=None, bool hermitian=False) -> Tensor")
-    autocast = "float32"
 
     def compose(self, atol, rtol, hermitian):
-        limits = [None if t is None else ops.full((), t, dtype=self.dtype.to_real(),
-                                                  device=self.device) for t in (atol, rtol)]
-        return _rank(self, *limits, hermitian)
+        return _rank(self, *_limits(self, atol, rtol), hermitian)
 
     def samples(s):
         yield s(s.real(3, 4))
@@ -206,47 +204,41 @@ class linalg_matrix_rank_atol_rtol_float(MatricesComposite):
         yield s(symmetric(s.real(2, 3, 3)), hermitian=True)
 
 
-class linalg_matrix_rank_atol_rtol_tensor(MatricesComposite):
+class linalg_matrix_rank_atol_rtol_tensor(PreciseMatricesComposite):
     """Rank of a matrix: how many singular values are above the tolerances."""
 
     schema = ("linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None,"
               " Tensor? rtol=None, bool hermitian=False) -> Tensor")
-    autocast = "float32"
-
-    def compose(input, atol, rtol, hermitian):
-        return _rank(input, atol, rtol, hermitian)
+    compose = _rank
 
     def samples(s):
         yield s(s.real(2, 3, 4), atol=s.tensor([1e-8, 1.0], dt.float64))
         yield s(s.real(3, 4), rtol=s.tensor([1e-8, 0.5], dt.float64))
 
 
-class linalg_matrix_rank(MatricesComposite):
+class linalg_matrix_rank(PreciseMatricesComposite):
     """Rank of a matrix: how many singular values are above `tol`."""
 
     schema = "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor"
-    autocast = "float32"
 
     def compose(self, tol, hermitian):
         return ops.linalg_matrix_rank.atol_rtol_float(self, atol=tol, rtol=0.0,
                                                       hermitian=hermitian)
 
-    def samples(s):
-        yield s(s.real(3, 4), 1.0)
+    samples = lambda s: [s(s.real(3, 4), 1.0)]
 
 
-class linalg_matrix_rank_tol_tensor(MatricesComposite):
+class linalg_matrix_rank_tol_tensor(PreciseMatricesComposite):
     """Rank of a matrix: how many singular values are above `tol`."""
 
     schema = ("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False)"
               " -> Tensor")
-    autocast = "float32"
+    writing = "out_tol_tensor"
 
     def compose(input, tol, hermitian):
         return _rank(input, tol, ops.zeros_like(tol), hermitian)
 
-    def samples(s):
-        yield s(s.real(2, 3, 4), s.tensor([1e-8, 1.0], dt.float64))
+    samples = lambda s: [s(s.real(2, 3, 4), s.tensor([1e-8, 1.0], dt.float64))]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -282,14 +274,11 @@ def _lstsq_shapes(matrix, right, driver, full_rank=True):
             (*own, min(rows, size)) if driver in ("gelsd", "gelss") else (0,)]
 
 
-class linalg_lstsq(Matrices):
+class linalg_lstsq(PreciseMatrices):
     """Solution of least norm of the least-squares problem |A X - B|, with its residuals."""
 
     schema = ("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> "
               "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")
-    intensive = True
-    autocast = "float32"
-    kept = "matrix"
     tags = ("dynamic_output_shape",)
     out = ("castable",)
     grad = {"self, b": ("lstsq_grads(grads[0], grads[1], self, b, solution, rcond,"

@@ -12,117 +12,93 @@ from ..array import dtype as dt
 from ..core.op import Composite, Creation
 from ..table.packets import ops
 from .create import OPTIONS, checked_size, given
+from .kinds import ComplexFree, Free, SameTuple, Synonym
 
 
 def _sample(s):
     yield s(s.real(2))
 
 
-class _shape_as_tensor(Composite):
+class _shape_as_tensor(Free):
     """The sizes of a tensor as a vector."""
     schema = "_shape_as_tensor(Tensor self) -> Tensor"
-    method = False
 
     def compose(self):
         sizes = [ops.full((1,), n, dtype=dt.int64, device=self.device) for n in self.shape]
         return ops.cat(sizes) if sizes else ops.empty((0,), dtype=dt.int64, device=self.device)
 
-    def samples(s):
-        yield s(s.int(2, 3))
-        yield s(s.int())
+    samples = lambda s: [s(s.int(2, 3)), s(s.int())]
 
 
-class _dim_arange(Composite):
+class _dim_arange(Free):
     """The numbers of the places along a dim."""
     schema = "_dim_arange(Tensor like, int dim) -> Tensor"
-    method = False
 
     def compose(like, dim):
         return ops.arange(like.shape[dim], dtype=dt.int64, device=like.device)
 
-    def samples(s):
-        yield s(s.int(2, 3), 1)
+    samples = lambda s: [s(s.int(2, 3), 1)]
 
 
 # ---------------------------------------------------------------------------------------------
 # Under another name
 
 
-class _stack(Composite):
+class _stack(Synonym):
     """`stack`."""
     schema = "_stack(Tensor[] tensors, int dim=0) -> Tensor"
     method = False
     complex = True
-
-    def compose(tensors, dim):
-        return ops.stack(tensors, dim)
-
-    def samples(s):
-        yield s([s.real(2), s.real(2)], 1)
+    same_as = "stack"
+    samples = lambda s: [s([s.real(2), s.real(2)], 1)]
 
 
-class _aminmax(Composite):
+class _aminmax(SameTuple):
     """Smallest and largest of all elements."""
     schema = "_aminmax(Tensor self) -> (Tensor, Tensor)"
-    method = False
-
-    def compose(self):
-        return tuple(ops.aminmax(self))
-
-    def samples(s):
-        yield s(s.real(3, 4))
+    same_as = "aminmax"
+    samples = lambda s: [s(s.real(3, 4))]
 
 
-class _aminmax_dim(Composite):
+class _aminmax_dim(Free):
     """Smallest and largest elements along a dim."""
     schema = "_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)"
-    method = False
 
     def compose(self, dim, keepdim):
         return tuple(ops.aminmax(self, dim=dim, keepdim=keepdim))
 
-    def samples(s):
-        yield s(s.real(3, 4), 1, True)
+    samples = lambda s: [s(s.real(3, 4), 1, True)]
 
 
-class native_norm(Composite):
+class native_norm(Synonym):
     """p-norm of all elements."""
     schema = "native_norm(Tensor self, Scalar p=2) -> Tensor"
     method = False
-
-    def compose(self, p):
-        return ops.linalg_vector_norm(self, p)
-
-    def samples(s):
-        yield s(s.real(3, 4))
+    same_as = "linalg_vector_norm"
+    samples = lambda s: [s(s.real(3, 4))]
 
 
-class native_norm_ScalarOpt_dim_dtype(Composite):
+class native_norm_ScalarOpt_dim_dtype(Free):
     """p-norms over some dims."""
     schema = ("native_norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim,"
               " ScalarType? dtype) -> Tensor")
-    method = False
 
     def compose(self, p, dim, keepdim, dtype):
         return ops.linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
-    def samples(s):
-        yield s(s.real(3, 4), 1, [1], True, None)
+    samples = lambda s: [s(s.real(3, 4), 1, [1], True, None)]
 
 
-class detach_copy(Composite):
+class detach_copy(ComplexFree):
     """A copy without history."""
     schema = "detach_copy(Tensor self) -> Tensor"
     tags = ("view_copy",)
-    method = False
-    complex = True
     unchecked = ("pullback", "pushforward", "second_order")
 
     def compose(self):
         return self.detach().clone()
 
-    def samples(s):
-        yield s(s.real(3, 4))
+    samples = lambda s: [s(s.real(3, 4))]
 
 
 def _cast(name: str, target: dt.DType):
@@ -180,6 +156,4 @@ class range_step(Creation):
     def run(xp, start, end, step, dtype, layout, device, pin_memory):
         return _range(xp, start, end, step, dtype)
 
-    def samples(s):
-        yield s(0, 3)
-        yield s(3, 0, -0.5)
+    samples = lambda s: [s(0, 3), s(3, 0, -0.5)]

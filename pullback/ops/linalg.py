@@ -12,14 +12,20 @@ import warnings
 from ..array import dtype as dt
 from ..array.dims import wrap_dim
 from ..core.handle import Tensor
-from ..core.op import Composite, Op
-from ..core.state import in_passing
 from ..errors import DataDependentError, DTypeError, ShapeError
 from ..table.packets import ops
-from .lapack import (
-    Failed,
+from ..threads.state import in_passing
+from .kinds import (
+    ComplexComposite,
+    ComplexFree,
     Matrices,
     MatricesComposite,
+    MatrixKernel,
+    PreciseMatricesComposite,
+)
+from .lapack import (
+    Failed,
+    SquareWithInfo,
     adjoint,
     check_float,
     check_matrix,
@@ -35,7 +41,6 @@ from .lapack import (
     positive,
     regular,
     solve_triangular,
-    stacked,
     triangular,
 )
 
@@ -62,19 +67,15 @@ def _cholesky_lower(xp, matrix):
         return _cholesky_loop(xp, matrix)
 
 
-class linalg_cholesky_ex(Matrices):
+class linalg_cholesky_ex(SquareWithInfo):
     """Triangular factor of a positive-definite matrix, and where the factorization failed."""
 
     schema = ("linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False)"
               " -> (Tensor L, Tensor info)")
-    intensive = True
-    autocast = "float32"
-    kept = "matrix"
     grad = {"self": "cholesky_grad(grad, L, upper)"}
     push = {"L": "cholesky_push(self_t, L, upper)"}
-    diff_outputs = (True, False)
+    refused_as = "linalg.cholesky"
     structure = {"self": hermitian}
-    batch = stacked()
 
     def run(xp, self, upper, check_errors):
         check_square("linalg.cholesky", self)
@@ -86,13 +87,6 @@ class linalg_cholesky_ex(Matrices):
                     "positive-definite).")
         return (adjoint(xp, factor) if upper else factor), info
 
-    def shape(self, upper, check_errors):
-        check_square("linalg.cholesky", self)
-        return [tuple(self.shape), tuple(self.shape[:-2])]
-
-    def dtype(self, upper, check_errors):
-        return [self.dtype, dt.int32]
-
     def samples(s):
         for shape in ((3, 3), (2, 3, 3), (1, 1), (0, 3, 3), (0, 0)):
             a = s.real(*shape)
@@ -100,35 +94,30 @@ class linalg_cholesky_ex(Matrices):
             yield s(positive(a), upper=True)
 
 
-class linalg_cholesky(MatricesComposite):
+class linalg_cholesky(PreciseMatricesComposite):
     """Triangular factor of a positive-definite matrix."""
 
     schema = "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor"
-    autocast = "float32"
     out = ("exact",)
     structure = {"self": hermitian}
 
     def compose(self, upper):
         return ops.linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]
 
-    def samples(s):
-        yield s(positive(s.real(3, 3)))
+    samples = lambda s: [s(positive(s.real(3, 3)))]
 
 
-class cholesky(Composite):
+class cholesky(ComplexComposite):
     """Triangular factor of a positive-definite matrix (older name)."""
 
     schema = "cholesky(Tensor self, bool upper=False) -> Tensor"
     autocast = "float32"
     structure = {"self": hermitian}
-    complex = True
 
     def compose(self, upper):
         return ops.linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]
 
-    def samples(s):
-        yield s(positive(s.real(3, 3)))
-        yield s(positive(s.real(3, 3)), True)
+    samples = lambda s: [s(positive(s.real(3, 3))), s(positive(s.real(3, 3)), True)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -140,8 +129,6 @@ class linalg_solve_triangular(Matrices):
 
     schema = ("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True,"
               " bool unitriangular=False) -> Tensor")
-    intensive = True
-    kept = "matrix"
     grad = {"self, B": ("solve_triangular_grads(grad, self, result, upper, left, unitriangular,"
                         " grad_input_mask)")}
     push = "solve_triangular_push(self_p, self_t, B_t, result, upper, left, unitriangular)"
@@ -170,20 +157,16 @@ class linalg_solve_triangular(Matrices):
         yield s(positive(s.real(3, 3)), s.real(2, 3, 2), upper=True)
 
 
-class cholesky_solve(Op):
+class cholesky_solve(MatrixKernel):
     """Solution of a system whose matrix is given by its Cholesky factor."""
 
     schema = "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor"
-    intensive = True
     autocast = "float32"
-    kept = "matrix"
     out = ("castable",)
     structure = {"input2": triangular}
-    promote = "keep"
     grad = {"self, input2": "cholesky_solve_grads(grad, result, input2, upper, grad_input_mask)"}
     push = "cholesky_solve_push(self_t, input2_p, input2_t, result, upper)"
     cost = "heavy"
-    complex = True
 
     def run(xp, self, input2, upper):
         check_system("cholesky_solve", input2, self, True)
@@ -205,21 +188,18 @@ class cholesky_solve(Op):
                 yield s(s.real(3, 2), a.triu() if upper else a.tril(), upper)
 
 
-class cholesky_inverse(Composite):
+class cholesky_inverse(ComplexComposite):
     """Inverse of a matrix that is given by its Cholesky factor."""
 
     schema = "cholesky_inverse(Tensor self, bool upper=False) -> Tensor"
     autocast = "float32"
     structure = {"self": triangular}
-    complex = True
 
     def compose(self, upper):
         check_square("cholesky_inverse", self)
         return ops.cholesky_solve(identity(self), self, upper)
 
-    def samples(s):
-        yield s(positive(s.real(3, 3)).tril())
-        yield s(positive(s.real(3, 3)).triu(), True)
+    samples = lambda s: [s(positive(s.real(3, 3)).tril()), s(positive(s.real(3, 3)).triu(), True)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -364,53 +344,42 @@ class linalg_norm_ord_str(MatricesComposite):
                              f"{list(dim)}")
         return ops.linalg_matrix_norm(self, ord, dim, keepdim, dtype=dtype)
 
-    def samples(s):
-        yield s(s.real(3, 4), "fro")
-        yield s(s.real(2, 3, 4), "nuc", [1, 2])
+    samples = lambda s: [s(s.real(3, 4), "fro"), s(s.real(2, 3, 4), "nuc", [1, 2])]
 
 
-class nuclear_norm(Composite):
+class nuclear_norm(ComplexFree):
     """Sum of the singular values of a matrix."""
 
     schema = "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor"
-    method = False
-    complex = True
 
     def compose(self, keepdim):
         return ops.linalg_matrix_norm(self, "nuc", [-2, -1], keepdim)
 
-    def samples(s):
-        yield s(s.real(3, 4))
+    samples = lambda s: [s(s.real(3, 4))]
 
 
-class nuclear_norm_dim(Composite):
+class nuclear_norm_dim(ComplexFree):
     """Sum of the singular values of the matrices in two dims."""
 
     schema = "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor"
-    method = False
-    complex = True
 
     def compose(self, dim, keepdim):
         return ops.linalg_matrix_norm(self, "nuc", dim, keepdim)
 
-    def samples(s):
-        yield s(s.real(2, 3, 4), [0, 2])
+    samples = lambda s: [s(s.real(2, 3, 4), [0, 2])]
 
 
-class frobenius_norm_dim(Composite):
+class frobenius_norm_dim(ComplexFree):
     """2-norm of the elements over some dims."""
 
     schema = "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor"
-    method = False
-    complex = True
 
     def compose(self, dim, keepdim):
         if len(dim) > 2:
             raise ShapeError(f"frobenius_norm: Expected at most 2 dimensions, but got {len(dim)}")
         return ops.linalg_vector_norm(self, 2, dim or None, keepdim)
 
-    def samples(s):
-        yield s(s.real(2, 3, 4), [0, 2])
+    samples = lambda s: [s(s.real(2, 3, 4), [0, 2])]
 
 
 def _cond(self, p):
@@ -436,14 +405,11 @@ def _cond(self, p):
     return ops.where(singular, math.inf, product)
 
 
-class linalg_cond(MatricesComposite):
+class linalg_cond(PreciseMatricesComposite):
     """Condition number in a norm; infinite for singular matrices."""
 
     schema = "linalg_cond(Tensor self, Scalar? p=None) -> Tensor"
-    autocast = "float32"
-
-    def compose(self, p):
-        return _cond(self, p)
+    compose = _cond
 
     def samples(s):
         yield s(s.real(2, 4, 3))
@@ -451,18 +417,13 @@ class linalg_cond(MatricesComposite):
             yield s(regular(s.real(3, 3)), order)
 
 
-class linalg_cond_p_str(MatricesComposite):
+class linalg_cond_p_str(PreciseMatricesComposite):
     """Condition number in the "fro" or "nuc" norm."""
 
     schema = "linalg_cond.p_str(Tensor self, str p) -> Tensor"
-    autocast = "float32"
+    compose = _cond
 
-    def compose(self, p):
-        return _cond(self, p)
-
-    def samples(s):
-        yield s(regular(s.real(3, 3)), "fro")
-        yield s(regular(s.real(3, 3)), "nuc")
+    samples = lambda s: [s(regular(s.real(3, 3)), "fro"), s(regular(s.real(3, 3)), "nuc")]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -482,17 +443,13 @@ class linalg_vander(MatricesComposite):
         powers = ops.cumprod(x[..., None].expand((*x.shape, count - 1)), -1)
         return ops.cat([ops.ones_like(powers[..., :1]), powers], -1)
 
-    def samples(s):
-        yield s(s.real(3))
-        yield s(s.real(2, 3), N=4)
+    samples = lambda s: [s(s.real(3)), s(s.real(2, 3), N=4)]
 
 
-class vander(Composite):
+class vander(ComplexFree):
     """Vandermonde matrix of a vector, the highest power first unless `increasing`."""
 
     schema = "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor"
-    method = False
-    complex = True
 
     def compose(x, N, increasing):
         if x.ndim != 1:
@@ -509,9 +466,7 @@ class vander(Composite):
             matrix = columns[0][:, None][:, :count]
         return matrix if increasing else matrix.flip([1])
 
-    def samples(s):
-        yield s(s.real(3))
-        yield s(s.real(3), 5, True)
+    samples = lambda s: [s(s.real(3)), s(s.real(3), 5, True)]
 
 
 def _check_weights(weights, name, count, floating):
@@ -538,12 +493,11 @@ def _known(condition) -> bool:
         return False
 
 
-class cov(Composite):
+class cov(ComplexComposite):
     """Covariances of variables (rows) over observations (columns), which may be weighted."""
 
     schema = ("cov(Tensor self, *, int correction=1, Tensor? fweights=None,"
               " Tensor? aweights=None) -> Tensor")
-    complex = True
 
     def compose(self, correction, fweights, aweights):
         if self.ndim > 2:
@@ -587,11 +541,10 @@ class cov(Composite):
                 aweights=s.tensor([0.5, 0.2, 0.8], dt.float64))
 
 
-class corrcoef(Composite):
+class corrcoef(ComplexComposite):
     """Correlations of variables (rows) over observations (columns)."""
 
     schema = "corrcoef(Tensor self) -> Tensor"
-    complex = True
 
     def compose(self):
         if self.ndim > 2:
@@ -606,6 +559,4 @@ class corrcoef(Composite):
             return ops.view_as_complex(ops.view_as_real(table).clamp(-1, 1))
         return table.clamp(-1, 1)
 
-    def samples(s):
-        yield s(s.real(2, 5))
-        yield s(s.real(4))
+    samples = lambda s: [s(s.real(2, 5)), s(s.real(4))]

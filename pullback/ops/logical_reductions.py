@@ -54,92 +54,97 @@ class _Truth(Reduction):
     complex = True
 
 
-class any_default(_Truth):
-    """Whether any element is nonzero."""
-    schema = "any(Tensor self) -> Tensor"
-    lower = "shape.reduction('any')"
-    core = True
-    run = lambda xp, self: _truth(xp, "any", self, None, False)
+class _TruthOfAll(_Truth):
+    """Of all elements."""
+
     shape = "()"
     dtype = _truth_dtype
     samples = _truth_samples_all
 
-    def batch(n, batched, self):
-        return rows(n, self).any(1)
+    @classmethod
+    def run(cls, xp, self):
+        return _truth(xp, cls.base_name, self, None, False)
+
+    @classmethod
+    def batch(cls, n, batched, self):
+        return getattr(rows(n, self), cls.base_name)(1)
 
 
-class any_dim(_Truth):
-    """Whether any element along a dim is nonzero."""
-    schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
-    lower = "shape.reduction('any')"
-    core = True
-    run = lambda xp, self, dim, keepdim: _truth(xp, "any", self, dim, keepdim)
+class _TruthAlong(_Truth):
+    """Along a dim."""
+
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
     dtype = lambda self, dim, keepdim: _truth_dtype(self)
     batch = dims("dim")
     samples = _truth_samples
 
+    @classmethod
+    def run(cls, xp, self, dim, keepdim):
+        return _truth(xp, cls.base_name, self, dim, keepdim)
 
-class any_dims(_Truth):
-    """Whether any element over some dims is nonzero; an empty list reduces nothing."""
-    schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+
+class _TruthOver(_Truth):
+    """Over some dims; an empty list reduces nothing."""
+
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)
+    dtype = lambda self, dim, keepdim: _truth_dtype(self)
+    samples = _truth_samples_dims
+
+    @classmethod
+    def run(cls, xp, self, dim, keepdim):
+        return _truth(xp, cls.base_name, self, dim, keepdim, empty_is_all=False)
+
+    @classmethod
+    def batch(cls, n, batched, self, dim, keepdim):
+        return _batched_truth(getattr(ops, cls.base_name), self, dim, keepdim)
+
+
+class _Any:
+    """Whether there is one."""
+
     lower = "shape.reduction('any')"
     core = True
-    run = lambda xp, self, dim, keepdim: _truth(
-        xp, "any", self, dim, keepdim, empty_is_all=False)
-    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)
-    dtype = lambda self, dim, keepdim: _truth_dtype(self)
-    samples = _truth_samples_dims
-
-    def batch(n, batched, self, dim, keepdim):
-        return _batched_truth(ops.any, self, dim, keepdim)
 
 
-class all_default(_Truth):
-    """Whether all elements are nonzero."""
-    schema = "all(Tensor self) -> Tensor"
+class _All:
+    """Whether there is no other."""
+
     lower = "shape.reduction('all')"
-    run = lambda xp, self: _truth(xp, "all", self, None, False)
-    shape = "()"
-    dtype = _truth_dtype
-    samples = _truth_samples_all
-
-    def batch(n, batched, self):
-        return rows(n, self).all(1)
-
-    def decomp(self):
-        return _none_false(self, None, False)
-
-
-class all_dim(_Truth):
-    """Whether all elements along a dim are nonzero."""
-    schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
-    lower = "shape.reduction('all')"
-    run = lambda xp, self, dim, keepdim: _truth(xp, "all", self, dim, keepdim)
-    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
-    dtype = lambda self, dim, keepdim: _truth_dtype(self)
-    batch = dims("dim")
-    samples = _truth_samples
-
-    def decomp(self, dim, keepdim=False):
-        return _none_false(self, dim, keepdim)
-
-
-class all_dims(_Truth):
-    """Whether all elements over some dims are nonzero; an empty list reduces nothing."""
-    schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
-    lower = "shape.reduction('all')"
-    run = lambda xp, self, dim, keepdim: _truth(
-        xp, "all", self, dim, keepdim, empty_is_all=False)
-    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)
-    dtype = lambda self, dim, keepdim: _truth_dtype(self)
-    samples = _truth_samples_dims
-
-    def batch(n, batched, self, dim, keepdim):
-        return _batched_truth(ops.all, self, dim, keepdim)
 
     def decomp(self, dim=None, keepdim=False):
         return _none_false(self, dim, keepdim)
+
+
+class any_default(_Any, _TruthOfAll):
+    """Whether any element is nonzero."""
+    schema = "any(Tensor self) -> Tensor"
+    writing = "all_out"
+
+
+class any_dim(_Any, _TruthAlong):
+    """Whether any element along a dim is nonzero."""
+    schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+
+
+class any_dims(_Any, _TruthOver):
+    """Whether any element over some dims is nonzero; an empty list reduces nothing."""
+    schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+
+
+class all_default(_All, _TruthOfAll):
+    """Whether all elements are nonzero."""
+    schema = "all(Tensor self) -> Tensor"
+    writing = "all_out"
+
+
+class all_dim(_All, _TruthAlong):
+    """Whether all elements along a dim are nonzero."""
+    schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+
+
+class all_dims(_All, _TruthOver):
+    """Whether all elements over some dims are nonzero; an empty list reduces nothing."""
+    schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
 
 
 def _batched_truth(op, self, dim, keepdim):
@@ -148,37 +153,31 @@ def _batched_truth(op, self, dim, keepdim):
     return op(self, [d + 1 for d in over], keepdim)
 
 
-def _count(xp, self, dim):
-    axes = wrap_dims(dim, self.ndim)
-    return xp.sum(xp.not_equal(self, 0), axis=axes, dtype=xp.int64)
-
-
-class count_nonzero_dim_IntList(Reduction):
-    """How many elements over some dims are not zero."""
-    schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor"
-    run = _count
+class _Count(Reduction):
     nondiff = ("self",)
     shape = lambda self, dim: reduced(self.shape, dim, False)
     dtype = dt.int64
-    batch = dims("dim")
     complex = True
+
+    def run(xp, self, dim):
+        axes = wrap_dims(dim, self.ndim)
+        return xp.sum(xp.not_equal(self, 0), axis=axes, dtype=xp.int64)
+
+
+class count_nonzero_dim_IntList(_Count):
+    """How many elements over some dims are not zero."""
+    schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor"
+    batch = dims("dim")
 
     def decomp(self, dim):
         return ops.sum(self != 0, dim)
 
-    def samples(s):
-        yield s(s.int(2, 3, 2, low=0, high=3), [0, -1])
-        yield s(s.real(3, 4), [1])
+    samples = lambda s: [s(s.int(2, 3, 2, low=0, high=3), [0, -1]), s(s.real(3, 4), [1])]
 
 
-class count_nonzero_default(Reduction):
+class count_nonzero_default(_Count):
     """How many elements are not zero, of all or along one dim."""
     schema = "count_nonzero(Tensor self, int? dim=None) -> Tensor"
-    run = _count
-    nondiff = ("self",)
-    shape = lambda self, dim: reduced(self.shape, dim, False)
-    dtype = dt.int64
-    complex = True
 
     def batch(n, batched, self, dim):
         x, over = one_dim(n, self, dim)

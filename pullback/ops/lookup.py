@@ -11,6 +11,7 @@ from ..core.op import Composite, Op
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
 from .index import add_rows, in_range
+from .kinds import Keeping
 from .layout import in_front
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -23,7 +24,7 @@ def _check_places(indices, name: str, place: int) -> None:
                          f"(while checking arguments for {name})")
 
 
-class embedding(Op):
+class embedding(Keeping):
     """Rows of a table."""
 
     complex = None
@@ -33,7 +34,6 @@ class embedding(Op):
     )
     lower = "index.embedding"
     core = True
-    promote = "keep"
     method = False
     linear = ("weight",)
     nondiff = ("indices",)
@@ -41,7 +41,8 @@ class embedding(Op):
     shape = "(*indices.shape, weight.shape[1])"
     grad = {
         "weight": "embedding_dense_backward(grad, indices, weight.shape[0], padding_idx, "
-        "scale_grad_by_freq)"
+        "scale_grad_by_freq) if not sparse else rows_grad(grad, indices, weight.shape[0], "
+        "padding_idx, scale_grad_by_freq)"
     }
 
     def run(xp, weight, indices, padding_idx, scale_grad_by_freq, sparse):
@@ -82,8 +83,7 @@ class embedding_dense_backward(Op):
     )
     lower = "index.embedding_backward"
     core = "apart"
-    method = False
-    function = False
+    method = function = False
     linear = ("grad_output",)
     nondiff = ("indices",)
     cost = "reduce"
@@ -152,8 +152,7 @@ class one_hot(Composite):
     bad_index = RuntimeError
     lower = "index.one_hot"
     tags = ("dynamic_output_shape",)
-    method = False
-    function = False
+    method = function = False
     namespace = "nn.functional"
 
     def compose(self, num_classes):
@@ -183,6 +182,4 @@ class one_hot(Composite):
                 else "Class values must be smaller than num_classes."
             ) from None
 
-    def samples(s):
-        yield s(s.int(4, high=5), 5)
-        yield s(s.int(2, 3, high=5))
+    samples = lambda s: [s(s.int(4, high=5), 5), s(s.int(2, 3, high=5))]

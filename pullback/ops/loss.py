@@ -17,6 +17,7 @@ from ..core.op import Composite, Op
 from ..errors import DTypeError, RefusedValue, ShapeError
 from ..formulas.loss import class_dim, nll_terms, reduce_loss
 from ..table.packets import ops
+from .kinds import FirstResult
 from .norm import narrowed, widened
 from .pointwise import refuse
 
@@ -230,8 +231,7 @@ class NllForward(Op):
     nondiff = ("target",)
     diff_outputs = (True, False)
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
 
     batch = _batched_nll
     decomp = _decomposed_nll
@@ -262,8 +262,7 @@ class NllBackward(Op):
     dtype = "self.dtype"
     cost = "cheap"
     trusts = True
-    method = False
-    function = False
+    method = function = False
     batch = _batched_nll_backward
     decomp = _decomposed_nll_backward
 
@@ -351,36 +350,28 @@ class nll_loss2d_backward(NllBackward):
         yield s(s.real(2, 3, 2), s.real(2, 4, 3, 2), targets, None, 0, 1, s.values(12.0))
 
 
-class nll_loss(Composite):
+class nll_loss(FirstResult):
     """nll_loss_forward without the summed weight."""
 
     schema = ("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean,"
               " SymInt ignore_index=-100) -> Tensor")
     autocast = "float32"
-    method = False
-    function = False
+    method = function = False
+    first_of = "nll_loss_forward"
 
-    def compose(self, target, weight, reduction, ignore_index):
-        return ops.nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
-
-    def samples(s):
-        yield s(s.real(3, 4), s.int(3, low=0, high=4))
+    samples = lambda s: [s(s.real(3, 4), s.int(3, low=0, high=4))]
 
 
-class nll_loss2d(Composite):
+class nll_loss2d(FirstResult):
     """nll_loss2d_forward without the summed weight."""
 
     schema = ("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean,"
               " SymInt ignore_index=-100) -> Tensor")
     autocast = "float32"
-    method = False
-    function = False
+    method = function = False
+    first_of = "nll_loss2d_forward"
 
-    def compose(self, target, weight, reduction, ignore_index):
-        return ops.nll_loss2d_forward(self, target, weight, reduction, ignore_index)[0]
-
-    def samples(s):
-        yield s(s.real(2, 4, 3, 2), s.int(2, 3, 2, low=0, high=4))
+    samples = lambda s: [s(s.real(2, 4, 3, 2), s.int(2, 3, 2, low=0, high=4))]
 
 
 class nll_loss_nd(Composite):
@@ -388,8 +379,7 @@ class nll_loss_nd(Composite):
 
     schema = ("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean,"
               " SymInt ignore_index=-100) -> Tensor")
-    method = False
-    function = False
+    method = function = False
 
     def compose(self, target, weight, reduction, ignore_index):
         ndim = self.ndim
@@ -425,8 +415,7 @@ class cross_entropy_loss(Composite):
     schema = ("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None,"
               " int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor")
     autocast = "float32"
-    method = False
-    function = False
+    method = function = False
 
     def compose(self, target, weight, reduction, ignore_index, label_smoothing):
         if label_smoothing > 1:

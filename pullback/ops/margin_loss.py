@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..array import dtype as dt
 from ..array.dims import broadcast_shapes
-from ..core.op import Composite, Op, overload
+from ..core.overload import overload
 from ..errors import DTypeError, ShapeError
 from ..formulas.loss import (
     loss_scale,
@@ -22,27 +22,23 @@ from ..formulas.loss import (
     soft_margin_slope,
 )
 from ..table.packets import ops
+from .kinds import FirstResult, Free, Keeping
 from .loss import MEAN, NONE
 from .norm import narrowed, widened
 from .pointwise import refuse, title
-from .regression import loss_shape, loss_value
+from .regression import Loss, LossBackward, loss_shape, loss_value, scaled
 
 # ---------------------------------------------------------------------------------------------
 # Logistic margin
 
 
-class soft_margin_loss(Op):
+class soft_margin_loss(Loss):
     """log(1 + exp(-target * x)), reduced."""
 
     schema = "soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
-    autocast = "float32"
-    lies = "self"
     promote = "default"
     grad = {"self": "soft_margin_loss_backward(grad, self, target, reduction)"}
     push = "reduce_loss(soft_margin_slope(self_p, target) * self_t, or_sum(reduction))"
-    cost = "reduce"
-    method = False
-    function = False
 
     def run(xp, self, target, reduction):
         _refuse_integers(self)
@@ -73,34 +69,25 @@ def _refuse_integers(self):
                          f"{title(self.dtype)}")
 
 
-class soft_margin_loss_backward(Op):
+class soft_margin_loss_backward(LossBackward):
     """Gradient of soft_margin_loss."""
 
     complex = None
     schema = ("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target,"
               " int reduction) -> Tensor")
-    lies = "self"
     promote = "default"
     grad = {
-        "grad_output": ("grad * soft_margin_slope(self, target)"
-                        " * loss_scale(reduction, self.shape, target.shape)"),
-        "self": ("grad * grad_output * soft_margin_curvature(self, target)"
-                 " * loss_scale(reduction, self.shape, target.shape)"),
+        "grad_output": scaled("grad * soft_margin_slope(self, target)"),
+        "self": scaled("grad * grad_output * soft_margin_curvature(self, target)"),
     }
     push = ("(grad_output_t * soft_margin_slope(self_p, target)"
             " + grad_output_p * soft_margin_curvature(self_p, target) * self_t)"
             " * loss_scale(reduction, self_p.shape, target.shape)")
-    cost = "cheap"
-    method = False
-    function = False
 
     def run(xp, grad_output, self, target, reduction):
         g, x, t = widened(xp, grad_output), widened(xp, self), widened(xp, target)
         scale = g * loss_scale(reduction, x.shape, t.shape)
         return narrowed(-t / (1 + xp.exp(x * t)) * scale, self.dtype)
-
-    def shape(grad_output, self, target, reduction):
-        return broadcast_shapes(self.shape, target.shape)
 
     def decomp(grad_output, self, target, reduction):
         scale = grad_output * loss_scale(reduction, self.shape, target.shape)
@@ -162,22 +149,36 @@ def _multi_rows(xp, self, target, p, margin, weight, name):
     return gaps, rows, t, scale
 
 
-class multi_margin_loss(Op):
+class ClassLoss(Keeping):
+    """A loss of the score of every class, beside that of the target classes."""
+
+    bad_index = RuntimeError
+    autocast = "float32"
+    nondiff = ("target",)
+    cost = "reduce"
+    method = function = False
+
+
+class ClassLossBackward(Keeping):
+    """The gradient of such a loss."""
+
+    bad_index = RuntimeError
+    nondiff = ("target",)
+    shape = "self.shape"
+    dtype = "self.dtype"
+    cost = "cheap"
+    method = function = False
+
+
+class multi_margin_loss(ClassLoss):
     """Sum of max(0, margin - x_y + x_j)^p over the classes j, divided by their number, reduced."""
 
     schema = ("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1,"
               " Tensor? weight=None, int reduction=Mean) -> Tensor")
-    bad_index = RuntimeError
-    autocast = "float32"
-    promote = "keep"
     grad = {"self": "multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)"}
     push = ("per_row(self_t * multi_margin_loss_backward(ones_like(result), self_p, target, p,"
             " margin, weight, reduction), reduction, result.shape)")
-    nondiff = ("target",)
     dtype = "self.dtype"
-    cost = "reduce"
-    method = False
-    function = False
 
     def run(xp, self, target, p, margin, weight, reduction):
         gaps, _, _, scale = _multi_rows(xp, self, target, p, margin, weight,
@@ -210,14 +211,12 @@ class multi_margin_loss(Op):
             yield s(s.real(4), s.int(high=4), p, 1.2, None, 0)
 
 
-class multi_margin_loss_backward(Op):
+class multi_margin_loss_backward(ClassLossBackward):
     """Gradient of multi_margin_loss."""
 
     schema = ("multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p,"
               " Scalar margin, Tensor? weight=None, int reduction=Mean) -> Tensor")
-    bad_index = RuntimeError
     alike = ("grad_output", "self", "weight")
-    promote = "keep"
     grad = {
         "grad_output": ("per_row(grad * multi_margin_loss_backward(ones_like(grad_output), self,"
                         " target, p, margin, weight, reduction), reduction, grad_output.shape)"),
@@ -227,12 +226,6 @@ class multi_margin_loss_backward(Op):
     push = ("multi_margin_loss_backward(grad_output_t, self_p, target, p, margin, weight,"
             " reduction) + multi_margin_second(self_t, grad_output_p, self_p, target, p, margin,"
             " weight, reduction)")
-    nondiff = ("target",)
-    shape = "self.shape"
-    dtype = "self.dtype"
-    cost = "cheap"
-    method = False
-    function = False
 
     def run(xp, grad_output, self, target, p, margin, weight, reduction):
         gaps, rows, t, scale = _multi_rows(xp, self, target, p, margin, weight,
@@ -302,23 +295,16 @@ def _label_gaps(xp, x, t, counts, marks):
         yield rows, own, gaps
 
 
-class multilabel_margin_loss_forward(Op):
+class multilabel_margin_loss_forward(ClassLoss):
     """Sum of max(0, 1 - x_y + x_j) over labels y and classes j that are none; also the labels."""
 
     schema = ("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction)"
               " -> (Tensor output, Tensor is_target)")
     trusts = "values"
-    bad_index = RuntimeError
-    autocast = "float32"
-    promote = "keep"
     grad = {"self": "multilabel_margin_loss_backward(grad, self, target, reduction, is_target)"}
     push = {"output": ("per_row(self_t * multilabel_margin_loss_backward(ones_like(output), self_p,"
                        " target, reduction, is_target), reduction, output.shape)")}
-    nondiff = ("target",)
     diff_outputs = (True, False)
-    cost = "reduce"
-    method = False
-    function = False
 
     def run(xp, self, target, reduction):
         x, t, counts, marks = _labels(xp, self, target, "multilabel_margin_loss_forward_out_cpu")
@@ -379,14 +365,12 @@ def _all_gaps(rows, labels, counts, marks):
     return ops.where(counts.unsqueeze(2) & marks.logical_not().unsqueeze(1), gaps, 0)
 
 
-class multilabel_margin_loss_backward(Op):
+class multilabel_margin_loss_backward(ClassLossBackward):
     """Gradient of multilabel_margin_loss."""
 
     schema = ("multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target,"
               " int reduction, Tensor is_target) -> Tensor")
-    bad_index = RuntimeError
     alike = ("grad_output", "self", "is_target")
-    promote = "keep"
     grad = {"grad_output": (
         "per_row(grad * multilabel_margin_loss_backward(ones_like(grad_output), self, target,"
         " reduction, is_target), reduction, grad_output.shape)")}
@@ -394,12 +378,7 @@ class multilabel_margin_loss_backward(Op):
             " + zeros_like(self_t)")
     constant = ("self",)
     nondiff = ("target", "is_target")
-    shape = "self.shape"
-    dtype = "self.dtype"
-    cost = "cheap"
     trusts = True
-    method = False
-    function = False
 
     def run(xp, grad_output, self, target, reduction, is_target):
         x, t, counts, marks = _labels(xp, self, target, "multilabel_margin_loss_backward_cpu")
@@ -434,19 +413,15 @@ class multilabel_margin_loss_backward(Op):
         yield s(s.real(), s.real(4), target[0], 2, marks[0])
 
 
-class multilabel_margin_loss(Composite):
+class multilabel_margin_loss(FirstResult):
     """multilabel_margin_loss_forward without the label marks."""
 
     schema = "multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
     autocast = "float32"
-    method = False
-    function = False
+    method = function = False
+    first_of = "multilabel_margin_loss_forward"
 
-    def compose(self, target, reduction):
-        return ops.multilabel_margin_loss_forward(self, target, reduction)[0]
-
-    def samples(s):
-        yield s(s.real(2, 4), s.tensor([[0, 2, -1, 1], [1, -1, 0, 3]], dt.int64))
+    samples = lambda s: [s(s.real(2, 4), s.tensor([[0, 2, -1, 1], [1, -1, 0, 3]], dt.int64))]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -458,11 +433,10 @@ def _floored(value, floor):
     return value + (value.clamp(min=floor) - value).detach()
 
 
-class cosine_similarity(Composite):
+class cosine_similarity(Free):
     """Cosine of the angle between vectors along `dim`."""
 
     schema = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor"
-    method = False
 
     def compose(x1, x2, dim, eps):
         common = dt.promote_types(x1.dtype, x2.dtype)  # 0-d tensors count as all others here
@@ -482,12 +456,11 @@ class cosine_similarity(Composite):
         yield s(s.real(2, 3, 4), s.real(2, 3, 4), -1)
 
 
-class pairwise_distance(Composite):
+class pairwise_distance(Free):
     """p-norm of the difference of vectors along the last dim."""
 
     schema = ("pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=1e-06,"
               " bool keepdim=False) -> Tensor")
-    method = False
 
     def compose(x1, x2, p, eps, keepdim):
         offset = x1 - x2 + eps
@@ -499,13 +472,12 @@ class pairwise_distance(Composite):
         yield s(s.real(4), s.real(4), 3.0)
 
 
-class cosine_embedding_loss(Composite):
+class cosine_embedding_loss(Free):
     """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1, reduced."""
 
     schema = ("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.,"
               " int reduction=Mean) -> Tensor")
     autocast = "float32"
-    method = False
 
     def compose(input1, input2, target, margin, reduction):
         dim = target.ndim
@@ -530,13 +502,12 @@ class cosine_embedding_loss(Composite):
         yield s(s.real(4), s.real(4), target[0])
 
 
-class hinge_embedding_loss(Composite):
+class hinge_embedding_loss(Free):
     """x where the target is 1, max(0, margin - x) where it is -1, reduced."""
 
     schema = ("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.,"
               " int reduction=Mean) -> Tensor")
     autocast = "float32"
-    method = False
 
     def compose(self, target, margin, reduction):
         zeros = ops.zeros_like(self)
@@ -548,13 +519,12 @@ class hinge_embedding_loss(Composite):
             yield s(s.real(3, 4), s.bool(3, 4).to(dt.int64) * 2 - 1, 1.3, reduction)
 
 
-class margin_ranking_loss(Composite):
+class margin_ranking_loss(Free):
     """max(0, margin - target * (input1 - input2)), reduced."""
 
     schema = ("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.,"
               " int reduction=Mean) -> Tensor")
     autocast = "float32"
-    method = False
 
     def compose(input1, input2, target, margin, reduction):
         return reduce_loss((-target * (input1 - input2) + margin).clamp(min=0), reduction)
@@ -564,14 +534,13 @@ class margin_ranking_loss(Composite):
             yield s(s.real(4), s.real(4), s.bool(4).to(dt.int64) * 2 - 1, 0.1, reduction)
 
 
-class triplet_margin_loss(Composite):
+class triplet_margin_loss(Free):
     """max(0, distance to the positive - distance to the negative + margin), reduced."""
 
     schema = ("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative,"
               " float margin=1., float p=2., float eps=1e-06, bool swap=False,"
               " int reduction=Mean) -> Tensor")
     autocast = "float32"
-    method = False
 
     def compose(anchor, positive, negative, margin, p, eps, swap, reduction):
         if not anchor.ndim == positive.ndim == negative.ndim:

@@ -12,6 +12,7 @@ from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
 from .create import as_number
 from .index import needs_data, same_dtype, size_by_data
+from .kinds import Keeping, Moving, Synonym
 from .layout import in_front, pad_rank
 
 # --- masks ----------------------------------------------------------------------------------------
@@ -29,6 +30,7 @@ class masked_fill_Tensor(Pointwise):
     """`self` with a 0-d tensor where a mask is true."""
 
     schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor"
+    ahead = True
     lower = "pointwise.masked_fill"
     tags = ()
     number = 1
@@ -74,6 +76,7 @@ class masked_fill_Scalar(Pointwise):
     """`self` with a number where a mask is true."""
 
     schema = "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor"
+    ahead = True
     lower = "pointwise.masked_fill"
     number = 0
     promote = "keep"
@@ -98,18 +101,15 @@ class masked_fill_Scalar(Pointwise):
         yield s(s.real(), s.bool(), 2)
 
 
-class masked_select(Op):
+class masked_select(Moving):
     """The elements where a mask is true, in a vector."""
 
     schema = "masked_select(Tensor self, Tensor mask) -> Tensor"
     kept = "values"
     tags = ("dynamic_output_shape",)
-    promote = "keep"
-    complex = True
     linear = ("self",)
     nondiff = ("mask",)
     out = ("exact", "apart")
-    cost = "cheap"
     grad = {"self": "masked_select_backward(grad, self.shape, mask)"}
 
     def run(xp, self, mask):
@@ -132,6 +132,10 @@ class masked_select(Op):
             self, mask = self.unsqueeze(1), mask.unsqueeze(0)
         return ops.index(self, [None, mask])
 
+    def picks(self, mask):
+        shape = broadcast_shapes(self.shape, mask.shape)
+        return self.expand(shape), [mask.expand(shape)]
+
     def samples(s):
         yield s(s.real(3, 4), s.bool(3, 4))
         yield s(s.real(3, 4), s.bool(4))
@@ -139,12 +143,11 @@ class masked_select(Op):
         yield s(s.real(), s.bool())
 
 
-class masked_scatter(Op):
+class masked_scatter(Keeping):
     """`self` with consecutive elements of a source where a mask is true."""
 
     schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor"
     core = True
-    promote = "keep"
     complex = True
     inplace = True
     linear = ("self", "source")
@@ -192,14 +195,12 @@ class masked_scatter(Op):
         yield s(s.real(4), s.bool(3, 4), s.real(14))
 
 
-class masked_scatter_backward(Op):
+class masked_scatter_backward(Keeping):
     """The masked elements of a gradient, compacted and filled up with zeros."""
 
     schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor"
     kept = "kernel"
-    promote = "keep"
-    method = False
-    function = False
+    method = function = False
     complex = True
     linear = ("grad_output",)
     nondiff = ("mask",)
@@ -227,9 +228,7 @@ class masked_scatter_backward(Op):
         out = zeros.scatter_add(1, order, grad_output.reshape((n, -1)))
         return ops.slice(out, 1, 0, count).reshape((n, *sizes))
 
-    def samples(s):
-        yield s(s.real(3, 4), s.bool(3, 4), (12,))
-        yield s(s.real(3, 4), s.bool(4), (4, 4))
+    samples = lambda s: [s(s.real(3, 4), s.bool(3, 4), (12,)), s(s.real(3, 4), s.bool(4), (4, 4))]
 
 
 # --- where things are -----------------------------------------------------------------------------
@@ -261,11 +260,7 @@ class nonzero(Op):
             raise needs_data("nonzero under vmap, with another count for each example")
         return found.reshape((n, *counts, self.ndim))[:, :, 1:]
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.bool(3, 4))
-        yield s(s.real())
-        yield s(s.real(0, 3))
+    samples = lambda s: [s(s.real(3, 4)), s(s.bool(3, 4)), s(s.real()), s(s.real(0, 3))]
 
 
 class nonzero_as_tuple(Composite):
@@ -276,23 +271,20 @@ class nonzero_as_tuple(Composite):
     def compose(self, as_tuple):
         return tuple(ops.nonzero_numpy(self)) if as_tuple else ops.nonzero(self)
 
-    def samples(s):
-        yield s(s.bool(3, 4), as_tuple=True)
+    samples = lambda s: [s(s.bool(3, 4), as_tuple=True)]
 
 
 class nonzero_numpy(Composite):
     """Coordinates of the nonzero elements, one vector per dim."""
 
     schema = "nonzero_numpy(Tensor self) -> Tensor[]"
-    method = False
-    function = False
+    method = function = False
 
     def compose(self):
         self = self if self.ndim else self.unsqueeze(0)
         return list(ops.nonzero(self).unbind(1))
 
-    def samples(s):
-        yield s(s.bool(3, 4))
+    samples = lambda s: [s(s.bool(3, 4))]
 
 
 class nonzero_static(Op):
@@ -313,22 +305,16 @@ class nonzero_static(Op):
             out[: found.shape[0]] = found
         return out
 
-    def samples(s):
-        yield s(s.real(3, 4), size=5)
-        yield s(s.bool(3), size=5)
+    samples = lambda s: [s(s.real(3, 4), size=5), s(s.bool(3), size=5)]
 
 
-class argwhere(Composite):
+class argwhere(Synonym):
     """Another name of `nonzero`."""
 
     schema = "argwhere(Tensor self) -> Tensor"
     tags = ("dynamic_output_shape",)
-
-    def compose(self):
-        return ops.nonzero(self)
-
-    def samples(s):
-        yield s(s.bool(3, 4))
+    same_as = "nonzero"
+    samples = lambda s: [s(s.bool(3, 4))]
 
 
 class fill_diagonal_(Composite):

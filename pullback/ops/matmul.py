@@ -11,10 +11,11 @@ from __future__ import annotations
 from ..array import dtype as dt
 from ..array.dims import broadcast_shapes, numel
 from ..core.op import Composite, Op
-from ..core.state import fast
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
+from ..threads.state import fast
 from .contraction import contract
+from .kinds import ComplexComposite, Keeping, Synonym
 
 # ---------------------------------------------------------------------------------------------
 # What the kernels share
@@ -172,23 +173,37 @@ def _batched_affine(n, base, value, beta, alpha):
 # Products
 
 
-class mm(Op):
-    """Matrix times matrix."""
+class MatrixProduct(Keeping):
+    """Product of two tensors of `rank` dims, the last two of which are matrices."""
 
-    schema = "mm(Tensor self, Tensor mat2) -> Tensor"
+    writing = "dtype_out"
     intensive = True
     flops = "product(0)"
     lower = "index.mm"
     autocast = "lower"
     core = True
-    promote = "keep"
     multilinear = ("self", "mat2")
+    cost = "heavy"
+    complex = True
+    rank = 0
+
+    @classmethod
+    def batch(cls, n, batched, self, mat2):
+        check_ranks(cls.base_name, batched, (self, mat2), (cls.rank, cls.rank))
+        return ops.matmul(self, mat2)
+
+
+class mm(MatrixProduct):
+    """Matrix times matrix."""
+
+    schema = "mm(Tensor self, Tensor mat2) -> Tensor"
+    counted = "mm_flop"
+    widens = True
+    rank = 2
     grad = {
         "self": "mm_left_grad(grad, mat2.conj(), self.shape, self.stride())",
         "mat2": "mm_right_grad(grad, self.conj(), mat2.shape, mat2.stride())",
     }
-    cost = "heavy"
-    complex = True
 
     def run(xp, self, mat2):
         _check_mm("mm", self, mat2)
@@ -198,10 +213,6 @@ class mm(Op):
         _check_mm("mm", self, mat2)
         return (self.shape[0], mat2.shape[1])
 
-    def batch(n, batched, self, mat2):
-        check_ranks("mm", batched, (self, mat2), (2, 2))
-        return ops.matmul(self, mat2)
-
     def samples(s):
         yield s(s.real(3, 4), s.real(4, 2))
         yield s(s.real(4, 3).T, s.real(2, 4).T)
@@ -210,23 +221,16 @@ class mm(Op):
         yield s(s.real(3, 0), s.real(0, 2))
 
 
-class bmm(Op):
+class bmm(MatrixProduct):
     """Matrix products of two stacks of matrices."""
 
     schema = "bmm(Tensor self, Tensor mat2) -> Tensor"
-    intensive = True
-    flops = "product(0)"
-    lower = "index.mm"
-    autocast = "lower"
-    core = True
-    promote = "keep"
-    multilinear = ("self", "mat2")
+    counted = "bmm_flop"
+    rank = 3
     grad = {
         "self": "grad.bmm(mat2.transpose(1, 2).conj())",
         "mat2": "self.transpose(1, 2).conj().bmm(grad)",
     }
-    cost = "heavy"
-    complex = True
 
     def run(xp, self, mat2):
         _check_bmm("bmm", self, mat2)
@@ -236,10 +240,6 @@ class bmm(Op):
         _check_bmm("bmm", self, mat2)
         return (self.shape[0], self.shape[1], mat2.shape[2])
 
-    def batch(n, batched, self, mat2):
-        check_ranks("bmm", batched, (self, mat2), (3, 3))
-        return ops.matmul(self, mat2)
-
     def samples(s):
         yield s(s.real(2, 3, 4), s.real(2, 4, 5))
         yield s(s.real(2, 4, 3).transpose(1, 2), s.real(2, 5, 4).transpose(1, 2))
@@ -247,14 +247,13 @@ class bmm(Op):
         yield s(s.real(2, 3, 0), s.real(2, 0, 5))
 
 
-class mv(Op):
+class mv(Keeping):
     """Matrix times vector."""
 
     schema = "mv(Tensor self, Tensor vec) -> Tensor"
     intensive = True
     flops = "product(0)"
     lower = "index.mv"
-    promote = "keep"
     multilinear = ("self", "vec")
     grad = {"self": "outer(grad, vec.conj())", "vec": "self.t().conj().mv(grad)"}
     cost = "heavy"
@@ -286,13 +285,12 @@ class mv(Op):
         yield s(s.real(0, 3), s.real(3))
 
 
-class dot(Op):
+class dot(Keeping):
     """Sum of the products of two vectors (no conjugation)."""
 
     schema = "dot(Tensor self, Tensor tensor) -> Tensor"
     flops = "product(0)"
     lower = "index.dot"
-    promote = "keep"
     multilinear = ("self", "tensor")
     grad = {"self": "grad * tensor.conj()", "tensor": "grad * self.conj()"}
     cost = "reduce"
@@ -315,18 +313,14 @@ class dot(Op):
     def decomp(self, tensor):
         return (self * tensor).sum()
 
-    def samples(s):
-        yield s(s.real(4), s.real(4))
-        yield s(s.real(1), s.real(1))
-        yield s(s.real(0), s.real(0))
+    samples = lambda s: [s(s.real(4), s.real(4)), s(s.real(1), s.real(1)), s(s.real(0), s.real(0))]
 
 
-class vdot(Op):
+class vdot(Keeping):
     """Sum of the products of two vectors, the first one conjugated."""
 
     schema = "vdot(Tensor self, Tensor other) -> Tensor"
     lower = "index.dot"
-    promote = "keep"
     multilinear = ("self", "other")
     grad = {"self": "grad.conj() * other", "other": "grad * self"}
     cost = "reduce"
@@ -346,26 +340,25 @@ class vdot(Op):
     def decomp(self, other):
         return (self.conj() * other).sum()
 
-    def samples(s):
-        yield s(s.real(4), s.real(4))
-        yield s(s.real(0), s.real(0))
+    samples = lambda s: [s(s.real(4), s.real(4)), s(s.real(0), s.real(0))]
 
 
 # ---------------------------------------------------------------------------------------------
 # Products with an added operand
 
 
-class addmm(Op):
+class addmm(Keeping):
     """A matrix plus the product of two others, each scaled."""
 
     schema = ("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    legacy = ("beta self alpha mat1 mat2", "beta self mat1 mat2")
+    counted = "addmm_flop"
     intensive = True
     flops = "product(1)"
     lower = "index.addmm"
     autocast = "lower"
     core = True
-    promote = "keep"
     grad = {
         "self": "scale_by(grad, beta)",
         "mat1": ("scale_by(mm_left_grad(grad, mat2.conj(), mat1.shape, mat1.stride()),"
@@ -410,16 +403,17 @@ class addmm(Op):
         yield s(s.real(2), s.real(3, 0), s.real(0, 2))
 
 
-class baddbmm(Op):
+class baddbmm(Keeping):
     """A stack of matrices plus the products of two other stacks, each scaled."""
 
     schema = ("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1,"
               " Scalar alpha=1) -> Tensor")
+    legacy = ("beta self alpha batch1 batch2", "beta self batch1 batch2")
+    counted = "baddbmm_flop"
     intensive = True
     flops = "product(1)"
     lower = "index.addmm"
     autocast = "lower"
-    promote = "keep"
     grad = {
         "self": "scale_by(grad, beta)",
         "batch1": "scale_by(grad.bmm(batch2.transpose(1, 2).conj()), alpha)",
@@ -459,14 +453,14 @@ class baddbmm(Op):
         yield s(s.real(3, 1), s.real(0, 3, 4), s.real(0, 4, 5))
 
 
-class addbmm(Op):
+class addbmm(Keeping):
     """A matrix plus the sum of the products of two stacks of matrices, each scaled."""
 
     schema = ("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    legacy = ("beta self alpha batch1 batch2", "beta self batch1 batch2")
     intensive = True
     autocast = "lower"
-    promote = "keep"
     grad = {
         "self": "scale_by(grad, beta)",
         "batch1": "scale_by(matmul(grad, batch2.transpose(1, 2).conj()), alpha)",
@@ -509,14 +503,14 @@ class addbmm(Op):
         yield s(s.real(3, 5), s.real(0, 3, 4), s.real(0, 4, 5))
 
 
-class addmv(Op):
+class addmv(Keeping):
     """A vector plus a matrix times a vector, each scaled."""
 
     schema = ("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    legacy = ("beta self alpha mat vec", "beta self mat vec")
     intensive = True
     flops = "product(1)"
-    promote = "keep"
     grad = {
         "self": "scale_by(grad, beta)",
         "mat": "scale_by(outer(grad, vec.conj()), alpha)",
@@ -559,6 +553,7 @@ class addr(Op):
 
     schema = ("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    legacy = ("beta self alpha vec1 vec2", "beta self vec1 vec2")
     out = ("castable",)
     promote = "default"
     grad = {
@@ -614,14 +609,13 @@ class addr(Op):
 # matmul and linear
 
 
-class matmul(Composite):
+class matmul(ComplexComposite):
     """Product of two tensors seen as stacks of matrices or vectors."""
 
     schema = "matmul(Tensor self, Tensor other) -> Tensor"
     flops = "product(0)"
     autocast = "lower"
     out = ("exact",)
-    complex = True
 
     def compose(self, other):
         a, b = self.ndim, other.ndim
@@ -686,30 +680,25 @@ def _stacked(a, b):
     return ops.bmm(a, b).reshape([*lead, rows, columns])
 
 
-class linalg_matmul(Composite):
+class linalg_matmul(Synonym):
     """The same as `matmul`."""
 
     schema = "linalg_matmul(Tensor self, Tensor other) -> Tensor"
     out = ("exact",)
     complex = True
-
-    def compose(self, other):
-        return ops.matmul(self, other)
-
-    def samples(s):
-        yield s(s.real(3, 4), s.real(4, 2))
+    same_as = "matmul"
+    samples = lambda s: [s(s.real(3, 4), s.real(4, 2))]
 
 
-class linear(Composite):
+class linear(ComplexComposite):
     """`input @ weight.T + bias`, over the last dim of `input`."""
 
     schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"
+    widens = True
     lower = "index.linear"
     autocast = "lower"
     namespace = "nn.functional"
-    function = False
-    method = False
-    complex = True
+    method = function = False
 
     def compose(input, weight, bias):
         if weight.ndim != 2:
@@ -745,16 +734,13 @@ class linear(Composite):
 # einsum
 
 
-class einsum(Composite):
+class einsum(ComplexComposite):
     """Sum of products of elements, written in Einstein's notation."""
 
     schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor"
     function = False  # `pullback.einsum` takes the operands one by one: see functional.py
     method = False
-    complex = True
-
-    def compose(equation, tensors, path):
-        return contract(equation, tensors, path)
+    compose = contract
 
     def samples(s):
         yield s("ij,jk->ik", [s.real(2, 3), s.real(3, 4)])
@@ -795,8 +781,7 @@ class addmm_dtype(Composite):
     def compose(self, mat1, mat2, out_dtype, beta, alpha):
         return ops.addmm(*_widened(self, mat1, mat2, out_dtype), beta=beta, alpha=alpha)
 
-    def samples(s):
-        yield s(s.real(2, 4), s.real(2, 3), s.real(3, 4), s.dtype)
+    samples = lambda s: [s(s.real(2, 4), s.real(2, 3), s.real(3, 4), s.dtype)]
 
 
 class baddbmm_dtype(Composite):
@@ -812,5 +797,4 @@ class baddbmm_dtype(Composite):
     def compose(self, batch1, batch2, out_dtype, beta, alpha):
         return ops.baddbmm(*_widened(self, batch1, batch2, out_dtype), beta=beta, alpha=alpha)
 
-    def samples(s):
-        yield s(s.real(2, 2, 4), s.real(2, 2, 3), s.real(2, 3, 4), s.dtype)
+    samples = lambda s: [s(s.real(2, 2, 4), s.real(2, 2, 3), s.real(2, 3, 4), s.dtype)]

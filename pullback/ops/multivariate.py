@@ -11,14 +11,13 @@ from ..core.op import Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
 from .binary import as_tensor, pairs, with_number
-from .pointwise import refuse
+from .pointwise import Function, refuse
 
 
-class atan2(Pointwise):
+class atan2(Function):
     """Angle of the point with ordinate `self` and abscissa `other`."""
     schema = "atan2(Tensor self, Tensor other) -> Tensor"
     core = "out"
-    promote = "float"
     ufunc = "arctan2"
     c = "atan2({self}, {other})"
     grad = {
@@ -124,6 +123,7 @@ class addcmul(Pointwise):
     """self + value * tensor1 * tensor2."""
     schema = ("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
     lower = "pointwise.addc('mul')"
+    legacy = ("self value tensor1 tensor2",)
     grad = {
         "self": "grad",
         "tensor1": "grad * (tensor2 * value).conj()",
@@ -155,6 +155,7 @@ class addcdiv(Pointwise):
     """self + value * tensor1 / tensor2."""
     schema = ("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
     lower = "pointwise.addc('div')"
+    legacy = ("self value tensor1 tensor2",)
     grad = {
         "self": "grad",
         "tensor1": "grad * (value / tensor2).conj()",
@@ -188,10 +189,10 @@ def _xlogy(xp, self, other):
     return xp.where((xp.equal(self, 0)) & ~xp.isnan(other), 0, product)
 
 
-class xlogy_Tensor(Pointwise):
+class xlogy_Tensor(Function):
     """x log(y), 0 where x is 0."""
     schema = "xlogy.Tensor(Tensor self, Tensor other) -> Tensor"
-    promote = "float"
+    writing = "OutTensor"
     run = _xlogy
     grad = {"self": "xlogy_pullback(grad, self, other)", "other": "grad * self / other"}
     aliases = ("special_xlogy",)
@@ -202,10 +203,10 @@ class xlogy_Tensor(Pointwise):
         return (self * other.log()).masked_fill(zero, 0)
 
 
-class xlogy_Scalar_Self(Pointwise):
+class xlogy_Scalar_Self(Function):
     """a log(y) for a number a; 0 if a is 0."""
     schema = "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor"
-    promote = "float"
+    writing = "OutScalar_Self"
     promotes = ("self", "other")
     run = _xlogy
     grad = {"other": "grad * self / other"}
@@ -217,15 +218,13 @@ class xlogy_Scalar_Self(Pointwise):
             return ops.where(other.isnan(), other, 0)
         return other.log() * self
 
-    def samples(s):
-        yield s(1.5, s.real(3, 4, low=0.3, high=3))
-        yield s(0, s.real(low=0.3, high=3))
+    samples = lambda s: [s(1.5, s.real(3, 4, low=0.3, high=3)), s(0, s.real(low=0.3, high=3))]
 
 
-class xlogy_Scalar_Other(Pointwise):
+class xlogy_Scalar_Other(Function):
     """x log(b) for a number b; 0 where x is 0."""
     schema = "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor"
-    promote = "float"
+    writing = "OutScalar_Other"
     promotes = ("self", "other")
     run = _xlogy
     grad = {"self": "xlogy_pullback(grad, self, other)"}
@@ -266,10 +265,9 @@ class logaddexp(Pointwise):
         return ops.where(same, high, high + (low - high).masked_fill(same, 0).exp().log1p())
 
 
-class copysign_Tensor(Pointwise):
+class copysign_Tensor(Function):
     """Size of the first element with the sign of the second."""
     schema = "copysign.Tensor(Tensor self, Tensor other) -> Tensor"
-    promote = "float"
     grad = {"self": "copysign_pullback(grad, self, result)"}
     constant = ("other",)
     samples = pairs()
@@ -284,10 +282,9 @@ class copysign_Tensor(Pointwise):
         return ops.where(negative, -self.abs(), self.abs())
 
 
-class copysign_Scalar(Pointwise):
+class copysign_Scalar(Function):
     """Size of each element with the sign of a number."""
     schema = "copysign.Scalar(Tensor self, Scalar other) -> Tensor"
-    promote = "float"
     promotes = ("self", "other")
     grad = {"self": "copysign_pullback(grad, self, result)"}
     samples = with_number(-1.5, 2)

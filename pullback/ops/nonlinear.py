@@ -13,26 +13,25 @@ from ..core.op import Composite, Op, Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
 from .create import as_number, fill_number
-from .pointwise import Backward, backward_points, points, refuse
+from .kinds import FirstResult
+from .pointwise import Backward, ComplexFunction, Function, backward_points, points, refuse
 
 
-class sigmoid(Pointwise):
+class sigmoid(ComplexFunction):
     """1 / (1 + exp(-x)) of each element."""
     schema = "sigmoid(Tensor self) -> Tensor"
     lower = "pointwise.unary('sigmoid')"
     core = True
-    promote = "float"
     run = "xp.reciprocal(xp.exp(-self) + 1)"
     grad = {"self": "sigmoid_backward(grad, result)"}
     c = "sigmoid({self})"
-    complex = True
     aliases = ("special_expit",)
-    samples = points()
 
 
 class sigmoid_backward(Backward):
     """Gradient of sigmoid from the gradient of its output and the output."""
     schema = "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor"
+    ahead = True
     lower = "composite.sigmoid_backward"
     run = "grad_output * ((1 - output) * output).conj()"
     grad = {
@@ -50,10 +49,9 @@ class sigmoid_backward(Backward):
         return grad_output * ((1 - output) * output).conj()
 
 
-class logit(Pointwise):
+class logit(Function):
     """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
     schema = "logit(Tensor self, float? eps=None) -> Tensor"
-    promote = "float"
     grad = {"self": "logit_backward(grad, self, eps)"}
     aliases = ("special_logit",)
 
@@ -97,6 +95,13 @@ class logit_backward(Backward):
         yield s(s.real(), s.real(low=0.1, high=0.9), 0.01)
 
 
+class Activation(Pointwise):
+    """An activation that is offered under `nn.functional` alone."""
+
+    method = function = False
+    namespace = "nn.functional"
+
+
 class relu(Pointwise):
     """Each element, or 0 where it is negative."""
     schema = "relu(Tensor self) -> Tensor"
@@ -118,8 +123,7 @@ class relu6(Composite):
     """Each element clamped to [0, 6]."""
     schema = "relu6(Tensor self) -> Tensor"
     tags = ("pointwise",)
-    method = False
-    function = False
+    method = function = False
     inplace = True
     namespace = "nn.functional"
     samples = points()
@@ -155,15 +159,13 @@ class threshold(Pointwise):
         low = threshold if self.dtype.is_floating_point else fill_number(self.dtype, threshold)
         return self.masked_fill(self <= low, value)
 
-    def samples(s):
-        yield s(s.real(3, 4), 0.01, 20.0)
-        yield s(s.real(), 0, -1)
-        yield s(s.real(0, 3), 0, 0)
+    samples = lambda s: [s(s.real(3, 4), 0.01, 20.0), s(s.real(), 0, -1), s(s.real(0, 3), 0, 0)]
 
 
 class threshold_backward(Backward):
     """The gradient where the value exceeds `threshold`, else 0."""
     schema = "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor"
+    ahead = True
     lower = "composite.threshold_backward"
     run = "xp.where(self <= threshold, xp.asarray(0, dtype=grad_output.dtype), grad_output)"
     grad = {"grad_output": "threshold_backward(grad, self, threshold)"}
@@ -175,16 +177,14 @@ class threshold_backward(Backward):
         return grad_output.masked_fill(self <= threshold, 0)
 
 
-class leaky_relu(Pointwise):
+class leaky_relu(Activation):
     """Each element, times `negative_slope` where it is not positive."""
     schema = "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor"
+    ahead = True
     lower = "composite.leaky_relu"
     core = True
     grad = {"self": "leaky_relu_backward(grad, self, negative_slope, False)"}
     c = "where({self} > 0, {self}, {self} * {negative_slope})"
-    method = False
-    function = False
-    namespace = "nn.functional"
 
     def run(xp, self, negative_slope):
         refuse("leaky_relu_cpu", self, "biuc")
@@ -204,6 +204,7 @@ class leaky_relu_backward(Backward):
     """Gradient of leaky_relu from its input (or output, which has the same sign)."""
     schema = ("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, "
               "bool self_is_result) -> Tensor")
+    ahead = True
     tags = ()
     run = "xp.where(self > 0, grad_output, grad_output * negative_slope)"
     grad = {"grad_output": "leaky_relu_backward(grad, self, negative_slope, self_is_result)"}
@@ -215,16 +216,14 @@ class leaky_relu_backward(Backward):
         return ops.where(self > 0, grad_output, grad_output * negative_slope)
 
 
-class elu(Pointwise):
+class elu(Activation):
     """x where positive, else alpha (exp(x) - 1); both scaled."""
     schema = "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"
+    ahead = True
     core = True
     grad = {"self": "elu_backward(grad, alpha, scale, input_scale, False, self)"}
     c = ("where({self} > 0, {self} * {scale}, "
          "expm1({self} * {input_scale}) * ({alpha} * {scale}))")
-    method = False
-    function = False
-    namespace = "nn.functional"
 
     def run(xp, self, alpha, scale, input_scale):
         refuse("elu_cpu", self, "biuc")
@@ -246,6 +245,7 @@ class elu_backward(Backward):
     """Gradient of elu from its input, or from its output if `is_result`."""
     schema = ("elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, "
               "bool is_result, Tensor self_or_result) -> Tensor")
+    ahead = True
     tags = ()
     grad = {
         "grad_output": "elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)",
@@ -275,16 +275,14 @@ class elu_backward(Backward):
             yield s(s.real(*shape), 1.5, 0.7, 1.2, True, s.real(*shape, low=-0.9))
 
 
-class hardtanh(Pointwise):
+class hardtanh(Activation):
     """Each element clamped to [min_val, max_val]."""
     schema = "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"
+    ahead = True
     core = True
     grad = {"self": "hardtanh_backward(grad, self, min_val, max_val)"}
     c = ("where({self} < {min_val}, {min_val}, "
          "where({self} > {max_val}, {max_val}, {self}))")
-    method = False
-    function = False
-    namespace = "nn.functional"
 
     def check(self, min_val, max_val):
         for bound in (min_val, max_val):
@@ -313,6 +311,7 @@ class hardtanh_backward(Backward):
     """The gradient where the value lies strictly between the bounds, else 0."""
     schema = ("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val)"
               " -> Tensor")
+    ahead = True
     tags = ()
     run = ("xp.where((self <= min_val) | (self >= max_val), "
            "xp.asarray(0, dtype=grad_output.dtype), grad_output)")
@@ -329,15 +328,12 @@ _INV_SQRT2 = 1 / math.sqrt(2)
 _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 
 
-class gelu(Pointwise):
+class gelu(Activation):
     """x times the normal distribution function of x, exact or by a tanh approximation."""
     schema = "gelu(Tensor self, *, str approximate=\"none\") -> Tensor"
     lower = "composite.gelu"
     core = True
     grad = {"self": "gelu_backward(grad, self, approximate=approximate)"}
-    method = False
-    function = False
-    namespace = "nn.functional"
 
     def run(xp, self, approximate):
         refuse("GeluKernelImpl", self, "biuc")
@@ -369,6 +365,7 @@ class gelu_backward(Backward):
     """Gradient of gelu: grad (cdf(x) + x pdf(x)), or the derivative of the tanh form."""
     schema = ("gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\")"
               " -> Tensor")
+    ahead = True
     lower = "composite.gelu_backward"
     grad = {
         "grad_output": "gelu_backward(grad, self, approximate=approximate)",
@@ -401,16 +398,13 @@ class gelu_backward(Backward):
             yield s(s.real(), s.real(), approximate=approximate)
 
 
-class silu(Pointwise):
+class silu(Activation):
     """x sigmoid(x) of each element."""
     complex = None
     schema = "silu(Tensor self) -> Tensor"
     lower = "composite.silu"
     grad = {"self": "silu_backward(grad, self)"}
     c = "{self} * sigmoid({self})"
-    method = False
-    function = False
-    namespace = "nn.functional"
     samples = points()
 
     def run(xp, self):
@@ -425,6 +419,7 @@ class silu_backward(Backward):
     """Gradient of silu: grad s (1 + x (1 - s)), s = sigmoid(x)."""
     complex = None
     schema = "silu_backward(Tensor grad_output, Tensor self) -> Tensor"
+    ahead = True
     lower = "composite.silu_backward"
     grad = {
         "grad_output": "silu_backward(grad, self)",
@@ -442,14 +437,11 @@ class silu_backward(Backward):
         return grad_output * (s * (self * (1 - s) + 1))
 
 
-class mish(Pointwise):
+class mish(Activation):
     """x tanh(softplus(x)) of each element."""
     schema = "mish(Tensor self) -> Tensor"
     grad = {"self": "mish_backward(grad, self)"}
     c = "{self} * tanh(where({self} > 20, {self}, log1p(exp({self}))))"
-    method = False
-    function = False
-    namespace = "nn.functional"
     samples = points()
 
     def run(xp, self):
@@ -480,15 +472,12 @@ class mish_backward(Backward):
         return grad_output * (t + self * self.sigmoid() * (1 - t * t))
 
 
-class softplus(Pointwise):
+class softplus(Activation):
     """log(1 + exp(beta x)) / beta of each element; x itself above the threshold."""
     schema = "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor"
     lower = "composite.softplus"
     grad = {"self": "softplus_backward(grad, self, beta, threshold)"}
     c = ("where({self} * {beta} > {threshold}, {self}, log1p(exp({self} * {beta})) / {beta})")
-    method = False
-    function = False
-    namespace = "nn.functional"
 
     def run(xp, self, beta, threshold):
         refuse("softplus_cpu", self, "biuc")
@@ -528,17 +517,14 @@ class softplus_backward(Backward):
         return ops.where(scaled > threshold, grad_output, grad_output * scaled.sigmoid())
 
 
-class log_sigmoid(Composite):
+class log_sigmoid(FirstResult):
     """log(sigmoid(x)) of each element, without overflow."""
     schema = "log_sigmoid(Tensor self) -> Tensor"
-    method = False
-    function = False
+    method = function = False
     aliases = ("logsigmoid",)
     namespace = "nn.functional"
     samples = points()
-
-    def compose(self):
-        return ops.log_sigmoid_forward(self)[0]
+    first_of = "log_sigmoid_forward"
 
 
 class log_sigmoid_forward(Op):
@@ -550,8 +536,7 @@ class log_sigmoid_forward(Op):
     shape = "[self.shape, self.shape]"
     dtype = "[self.dtype, self.dtype]"
     cost = "cheap"
-    method = False
-    function = False
+    method = function = False
     samples = points()
 
     def run(xp, self):

@@ -18,6 +18,7 @@ from ..errors import DTypeError, ShapeError
 from ..formulas.norm import layer_norm_backward_parts, of_rows, trailing_dims
 from ..table.packets import ops
 from .batching import of_overload
+from .kinds import ComplexFree, Free, Keeping
 from .matmul import is_half
 
 FEW = 4096  # elements up to which products are made, not summed on the way
@@ -64,20 +65,64 @@ def _softmax_kernel(xp, self, dim, safe=False):
     return out
 
 
+def _log_softmax_kernel(xp, self, dim):
+    x = widened(xp, self)
+    if x.size == 0:
+        return xp.zeros_like(x)
+    if x.ndim == 0:
+        return x - x
+    out = x - maxima(xp, x, dim)
+    out -= xp.log(sums(xp, xp.exp(out), dim))
+    return out
+
+
+def _composed_softmax(x, dim):
+    """The softmax of some elements in terms of other operators."""
+    out = (x - x.amax(dim, True)).exp()
+    return out / out.sum(dim, True)
+
+
+def _composed_log_softmax(x, dim):
+    """Its logarithm, in the same way."""
+    out = x - x.amax(dim, True)
+    return out - out.exp().sum(dim, True).log()
+
+
 def _needs_float(name: str, self) -> None:
     if self.dtype.kind in "biuc":
         raise NotImplementedError(f'"{name}" not implemented for \'{self.dtype.name}\': '
                                   "convert with .float() or pass dtype=")
 
 
-class Softmax(Op):
-    """The softmax along one dim, or its logarithm."""
+def softmax_rules(name: str) -> tuple[dict, str]:
+    """Formulas of both modes for a softmax or its logarithm, from the result."""
+    return ({"self": f"_{name}_backward_data(grad, result, dim, self.dtype)"},
+            f"{name}_push(self_t, result, dim)")
 
-    promote = "keep"
+
+class Softmax(Keeping):
+    """The softmax along one dim, or its logarithm: `kernel` computes it in wide numbers, `composed`
+    from other operators, and `refused_as` is what errors call it."""
+
+    core = True
     shape = "self.shape"
     dtype = "dt.float32 if half_to_float else self.dtype"
     cost = "reduce"
     method = False
+    refused_as = kernel = composed = None
+
+    @classmethod
+    def run(cls, xp, self, dim, half_to_float):
+        dim = wrap_dim(dim, self.ndim)
+        _needs_float(cls.refused_as, self)
+        out = cls.kernel(xp, self, dim)
+        return out if half_to_float else narrowed(out, self.dtype)
+
+    @classmethod
+    def decomp(cls, self, dim, half_to_float):
+        x = self.to(dt.float32) if self.dtype.itemsize == 2 else self
+        out = cls.composed(x, dim) if x.numel() else x.exp()
+        return out if half_to_float else out.to(self.dtype)
 
     @of_overload
     def batch(ov, n, batched, self, dim, half_to_float):
@@ -126,29 +171,9 @@ class _softmax(Softmax):
 
     schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
     lower = "composite.softmax(False)"
-    core = True
-    grad = {"self": "_softmax_backward_data(grad, result, dim, self.dtype)"}
-    push = "softmax_push(self_t, result, dim)"
-
-    def run(xp, self, dim, half_to_float):
-        dim = wrap_dim(dim, self.ndim)
-        _needs_float("softmax_kernel_impl", self)
-        out = _softmax_kernel(xp, self, dim)
-        return out if half_to_float else narrowed(out, self.dtype)
-
-    def decomp(self, dim, half_to_float):
-        return _decomposed_softmax(self, dim, half_to_float)
-
-
-def _decomposed_softmax(self, dim, half_to_float):
-    dtype = self.dtype
-    x = self.to(dt.float32) if dtype.itemsize == 2 else self
-    if x.numel() == 0:
-        out = x.exp()
-    else:
-        out = (x - x.amax(dim, True)).exp()
-        out = out / out.sum(dim, True)
-    return out if half_to_float else out.to(dtype)
+    refused_as = "softmax_kernel_impl"
+    kernel, composed = _softmax_kernel, _composed_softmax
+    grad, push = softmax_rules("softmax")
 
 
 class _log_softmax(Softmax):
@@ -156,32 +181,9 @@ class _log_softmax(Softmax):
 
     schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
     lower = "composite.softmax(True)"
-    core = True
-    grad = {"self": "_log_softmax_backward_data(grad, result, dim, self.dtype)"}
-    push = "log_softmax_push(self_t, result, dim)"
-
-    def run(xp, self, dim, half_to_float):
-        dim = wrap_dim(dim, self.ndim)
-        _needs_float("log_softmax_lastdim_kernel_impl", self)
-        x = widened(xp, self)
-        if x.size == 0:
-            out = xp.zeros_like(x)
-        elif x.ndim == 0:
-            out = x - x
-        else:
-            out = x - maxima(xp, x, dim)
-            out -= xp.log(sums(xp, xp.exp(out), dim))
-        return out if half_to_float else narrowed(out, self.dtype)
-
-    def decomp(self, dim, half_to_float):
-        dtype = self.dtype
-        x = self.to(dt.float32) if dtype.itemsize == 2 else self
-        if x.numel() == 0:
-            out = x.exp()
-        else:
-            out = x - x.amax(dim, True)
-            out = out - out.exp().sum(dim, True).log()
-        return out if half_to_float else out.to(dtype)
+    refused_as = "log_softmax_lastdim_kernel_impl"
+    kernel, composed = _log_softmax_kernel, _composed_log_softmax
+    grad, push = softmax_rules("log_softmax")
 
 
 class _softmax_backward_data(SoftmaxBackward):
@@ -238,17 +240,14 @@ class _log_softmax_backward_data(SoftmaxBackward):
         return (grad_output - output.exp() * grad_output.sum(dim, True)).to(input_dtype)
 
 
-class _safe_softmax(Op):
+class _safe_softmax(Keeping):
     """Softmax whose rows of nothing but -inf give zeros instead of NaN."""
 
     schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
-    promote = "keep"
-    grad = {"self": "_softmax_backward_data(grad, result, dim, self.dtype)"}
-    push = "softmax_push(self_t, result, dim)"
+    grad, push = softmax_rules("softmax")
     shape = "self.shape"
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
 
     def dtype(self, dim, dtype):
         return dtype or self.dtype
@@ -269,7 +268,7 @@ class _safe_softmax(Op):
         if x.numel() == 0:
             return x.exp()
         empty = (x == -math.inf).all(dim, keepdim=True)
-        return ops.where(empty, 0.0, _decomposed_softmax(x, dim, False))
+        return ops.where(empty, 0.0, _softmax.decomp(x, dim, False))
 
     def samples(s):
         yield s(s.real(3, 4), 1)
@@ -318,7 +317,7 @@ class _masked_softmax(Op):
     def decomp(self, mask, dim=None, mask_type=None):
         mask = mask.reshape(softmax_mask(mask.shape, self.shape, mask_type))
         dim = -1 if dim is None else dim
-        return _decomposed_softmax(self.masked_fill(mask, -math.inf), dim, False)
+        return _softmax.decomp(self.masked_fill(mask, -math.inf), dim, False)
 
     def samples(s):
         mask = s.real(2, 3, 4, 4) > 0.7
@@ -343,8 +342,7 @@ class _masked_softmax_backward(Op):
     nondiff = ("mask",)
     shape = "output.shape"
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, grad_output, output, mask, dim):
         dim = wrap_dim(-1 if dim is None else dim, output.ndim)
@@ -366,67 +364,54 @@ class _masked_softmax_backward(Op):
         yield s(s.real(2, 3, 4), s.real(2, 3, 4), mask)
 
 
-def _softmax_of(self, dim, dtype, operator):
-    if dtype is not None and dtype is not self.dtype:
-        self = self.to(dtype)
-    return operator(self, dim, False)
+class SoftmaxOf(Composite):
+    """Passes the tensor on to the kernel that `kernel` names, in another dtype if one is given."""
+
+    kernel = ""
+
+    @classmethod
+    def compose(cls, self, dim, dtype):
+        if dtype is not None and dtype is not self.dtype:
+            self = self.to(dtype)
+        return getattr(ops, cls.kernel)(self, dim, False)
+
+    samples = lambda s: [s(s.real(3, 4), 1), s(s.real(2, 3, 4), dim=-2), s(s.real(), 0)]
 
 
-class softmax_int(Composite):
+class softmax_int(SoftmaxOf):
     """Exponentials divided by their sum along `dim`, optionally in another dtype."""
 
     schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
     lower = "composite.softmax(False)"
     out = ("exact",)
-
-    def compose(self, dim, dtype):
-        return _softmax_of(self, dim, dtype, ops._softmax)
-
-    def samples(s):
-        yield s(s.real(3, 4), 1)
-        yield s(s.real(2, 3, 4), dim=-2)
-        yield s(s.real(), 0)
+    kernel = "_softmax"
 
 
-class log_softmax_int(Composite):
+class log_softmax_int(SoftmaxOf):
     """Logarithm of the softmax along `dim`, optionally in another dtype."""
 
     schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
     lower = "composite.softmax(True)"
     out = ("exact",)
-
-    def compose(self, dim, dtype):
-        return _softmax_of(self, dim, dtype, ops._log_softmax)
-
-    samples = softmax_int.samples
+    kernel = "_log_softmax"
 
 
-class special_softmax(Composite):
+class special_softmax(SoftmaxOf):
     """The same as `softmax`."""
 
     schema = "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
     namespace = "special"
-    function = False
-    method = False
-
-    def compose(self, dim, dtype):
-        return _softmax_of(self, dim, dtype, ops._softmax)
-
-    samples = softmax_int.samples
+    method = function = False
+    kernel = "_softmax"
 
 
-class special_log_softmax(Composite):
+class special_log_softmax(SoftmaxOf):
     """The same as `log_softmax`."""
 
     schema = "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
     namespace = "special"
-    function = False
-    method = False
-
-    def compose(self, dim, dtype):
-        return _softmax_of(self, dim, dtype, ops._log_softmax)
-
-    samples = softmax_int.samples
+    method = function = False
+    kernel = "_log_softmax"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -467,25 +452,29 @@ def statistics_shape(shape, normalized_shape):
     return tuple(shape[:lead]) + (1,) * len(normalized_shape)
 
 
-class native_layer_norm(Op):
+class Normalization(Keeping):
+    """Values with zero mean and unit variance, scaled and shifted; also their statistics."""
+
+    statistics = True
+    alike = ("input",)
+    wide = ("weight", "bias")
+    cost = "reduce"
+    method = False
+
+
+class native_layer_norm(Normalization):
     """Rows with zero mean and unit variance, scaled and shifted; also mean and 1/deviation."""
 
     schema = ("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight,"
               " Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
     lower = "composite.layer_norm"
     core = True
-    alike = ("input",)
-    wide = ("weight", "bias")
-    promote = "keep"
     grad = {"input, weight, bias": (
         "layer_norm_grads(grads, input, normalized_shape, result1, result2, weight, bias,"
         " grad_input_mask, native_layer_norm_backward)")}
-    diff_outputs = (True, True, True)
     push = {"result0, result1, result2": (
         "layer_norm_push(input_p, input_t, weight_p, weight_t, bias_t, result1, result2,"
         " normalized_shape)")}
-    cost = "reduce"
-    method = False
 
     def run(xp, input, normalized_shape, weight, bias, eps):
         check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
@@ -569,7 +558,7 @@ def _behind_rows(param, batched, rank, ndim):
     return param.reshape(param.shape[:1] + (1,) * (ndim - rank - 1) + param.shape[1:])
 
 
-class native_layer_norm_backward(Op):
+class native_layer_norm_backward(Keeping):
     """Gradients of layer normalisation for input, weight and bias, as the mask asks."""
 
     schema = ("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape,"
@@ -579,17 +568,14 @@ class native_layer_norm_backward(Op):
     core = "apart"
     alike = ("grad_out", "input")
     wide = ("mean", "rstd", "weight", "bias")
-    promote = "keep"
     grad = {"grad_out, input, mean, rstd, weight": (
         "layer_norm_double_grads(grads, grad_out, input, normalized_shape, mean, rstd, weight)")}
     nondiff = ("bias",)
-    diff_outputs = (True, True, True)
     push = {"result0, result1, result2": (
         "layer_norm_backward_push(grad_out_p, grad_out_t, input_p, input_t, mean_p, mean_t, rstd_p,"
         " rstd_t, weight_p, weight_t, normalized_shape, output_mask)")}
     cost = "reduce"
-    method = False
-    function = False
+    method = function = False
 
     def run(xp, grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
         check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
@@ -670,28 +656,23 @@ class native_layer_norm_backward(Op):
                 [True, True, True])
 
 
-class layer_norm(Composite):
+class layer_norm(Free):
     """Rows with zero mean and unit variance, scaled by `weight` and shifted by `bias`."""
 
     schema = ("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None,"
               " Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor")
-    method = False
 
     def compose(input, normalized_shape, weight, bias, eps, cudnn_enable):
         return ops.native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
-    def samples(s):
-        yield s(s.real(3, 4), [4], s.real(4), s.real(4))
-        yield s(s.real(2, 3, 4), [3, 4])
+    samples = lambda s: [s(s.real(3, 4), [4], s.real(4), s.real(4)), s(s.real(2, 3, 4), [3, 4])]
 
 
-class rms_norm(Composite):
+class rms_norm(ComplexFree):
     """Rows divided by their root mean square, scaled by `weight`."""
 
     schema = ("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None,"
               " float? eps=None) -> Tensor")
-    method = False
-    complex = True
 
     def compose(input, normalized_shape, weight, eps):
         check_normalized("rms_norm", input, normalized_shape, ("weight", weight))

@@ -8,7 +8,7 @@ from ..array import dtype as dt
 from ..core.op import Op, Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
-from .pointwise import refuse, title
+from .pointwise import ComplexFunction, refuse, title
 from .special import pairs
 
 # ---------------------------------------------------------------------------------------------
@@ -45,18 +45,16 @@ class frexp_Tensor(Op):
         yield s(s.real(0, 3))
 
 
-class ldexp_Tensor(Pointwise):
+class ldexp_Tensor(ComplexFunction):
     """x 2^y, without overflow of 2^y."""
 
     schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor"
     unrounded = ("other",)
     inplace = "default"
-    promote = "float"
     grad = {
         "self": "ldexp(grad, other.conj())",
         "other": "grad * (result * math.log(2)).conj()",
     }
-    complex = True
 
     def run(xp, self, other):
         if other.dtype.kind == "c":

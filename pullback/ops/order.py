@@ -13,6 +13,7 @@ from ..core.op import Composite, Op
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
 from .index import needs_data, size_by_data
+from .kinds import Free, Keeping
 from .layout import along, in_front, inner
 from .pointwise import refuse, title
 
@@ -43,7 +44,7 @@ def _two_shapes(shape) -> list:
     return [tuple(shape), tuple(shape)]
 
 
-class sort(Op):
+class sort(Keeping):
     """Elements in order along a dim, and where they were."""
 
     schema = (
@@ -51,14 +52,11 @@ class sort(Op):
     )
     core = True
     lies = "self"
-    promote = "keep"
     cost = "reduce"
     diff_outputs = (True, False)
     grad = {"self": "selected_backward(grad, dim, indices, self.shape)"}
     push = {"values": "self_t.gather(dim, indices)"}
-
-    def run(xp, self, dim, descending):
-        return _sort(xp, self, dim, descending)
+    run = _sort
 
     def shape(self, dim, descending):
         return _two_shapes(self.shape)
@@ -79,15 +77,15 @@ class sort(Op):
         yield s(s.real(0, 3), 0)
 
 
-class sort_stable(Op):
+class sort_stable(Keeping):
     """`sort` that keeps the order of equal elements; ours always does."""
 
     schema = (
         "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)"
         " -> (Tensor values, Tensor indices)"
     )
+    writing = "values_stable"
     lies = "self"
-    promote = "keep"
     cost = "reduce"
     diff_outputs = (True, False)
     grad = {"self": "selected_backward(grad, dim, indices, self.shape)"}
@@ -123,9 +121,7 @@ class argsort(Composite):
     def compose(self, dim, descending):
         return self.sort(dim, descending)[1]
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(3, 4), 0, True)
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(3, 4), 0, True)]
 
 
 class argsort_stable(Composite):
@@ -139,8 +135,7 @@ class argsort_stable(Composite):
     def compose(self, stable, dim, descending):
         return self.sort(dim, descending)[1]
 
-    def samples(s):
-        yield s(s.real(3, 4), stable=True)
+    samples = lambda s: [s(s.real(3, 4), stable=True)]
 
 
 class msort(Composite):
@@ -152,8 +147,7 @@ class msort(Composite):
     def compose(self):
         return self.sort(0)[0]
 
-    def samples(s):
-        yield s(s.real(3, 4))
+    samples = lambda s: [s(s.real(3, 4))]
 
 
 def _topk_dim(shape, k: int, dim: int) -> int:
@@ -184,7 +178,7 @@ def _few_places(xp, array, k: int, dim: int, largest: bool):
     return picked(xp, chosen, sorted_places(xp, values, dim, largest), dim)
 
 
-class topk(Op):
+class topk(Keeping):
     """The k largest or smallest elements along a dim, and where they were."""
 
     schema = (
@@ -192,7 +186,6 @@ class topk(Op):
         " -> (Tensor values, Tensor indices)"
     )
     core = True
-    promote = "keep"
     cost = "reduce"
     diff_outputs = (True, False)
     grad = {"self": "selected_backward(grad, dim, indices, self.shape)"}
@@ -231,7 +224,7 @@ class topk(Op):
         yield s(s.real(3, 4).T, 3, -1)
 
 
-class kthvalue(Op):
+class kthvalue(Keeping):
     """The k-th smallest element along a dim, and where it was."""
 
     schema = (
@@ -239,7 +232,6 @@ class kthvalue(Op):
         " -> (Tensor values, Tensor indices)"
     )
     kept = "order"
-    promote = "keep"
     out = ("exact", "apart")
     cost = "reduce"
     diff_outputs = (True, False)
@@ -273,10 +265,7 @@ class kthvalue(Op):
             return self.clone(), self.new_zeros((n,), dtype=dt.int64)
         return tuple(self.kthvalue(k, inner(dim, self), keepdim))
 
-    def samples(s):
-        yield s(s.real(3, 4), 2)
-        yield s(s.real(3, 4), 3, 0, True)
-        yield s(s.real(), 1)
+    samples = lambda s: [s(s.real(3, 4), 2), s(s.real(3, 4), 3, 0, True), s(s.real(), 1)]
 
 
 # --- different values -----------------------------------------------------------------------------
@@ -334,18 +323,16 @@ class unique2(_Unique):
     def batch(n, batched, self, sorted, return_inverse, return_counts):
         raise needs_data("unique under vmap")
 
-    def samples(s):
-        yield s(s.int(3, 4), True, True, True)
+    samples = lambda s: [s(s.int(3, 4), True, True, True)]
 
 
-class unique_pair(Op):
+class unique_pair(Keeping):
     """The different values in order, and for each element its place among them."""
 
     schema = "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)"
     kept = "values"
     tags = ("dynamic_output_shape",)
     method = False
-    promote = "keep"
     diff_outputs = (True, False)
 
     def run(xp, self, sorted, return_inverse):
@@ -357,8 +344,7 @@ class unique_pair(Op):
     def dtype(self, *rest):
         return [self.dtype, dt.int64]
 
-    def samples(s):
-        yield s(s.int(3, 4))
+    samples = lambda s: [s(s.int(3, 4))]
 
 
 class unique_dim(_Unique):
@@ -388,8 +374,7 @@ class unique_dim(_Unique):
     def shape(self, dim, sorted, return_inverse, return_counts):
         return _unique_rows(self, dim)
 
-    def samples(s):
-        yield s(s.int(5, 2, high=2), 0)
+    samples = lambda s: [s(s.int(5, 2, high=2), 0)]
 
 
 class unique_dim_consecutive(_Unique):
@@ -415,8 +400,7 @@ class unique_dim_consecutive(_Unique):
     def shape(self, dim, return_inverse, return_counts):
         return _unique_rows(self, dim)
 
-    def samples(s):
-        yield s(s.int(5, 2, high=2), 0)
+    samples = lambda s: [s(s.int(5, 2, high=2), 0)]
 
 
 def _chosen(results, inverse: bool, counts: bool):
@@ -441,9 +425,7 @@ class unique(Composite):
             found = ops.unique_dim(self, dim, sorted, True, True)
         return _chosen(found, return_inverse, return_counts)
 
-    def samples(s):
-        yield s(s.int(3, 4))
-        yield s(s.int(5, 2, high=2), dim=0)
+    samples = lambda s: [s(s.int(3, 4)), s(s.int(5, 2, high=2), dim=0)]
 
 
 class unique_consecutive(Composite):
@@ -463,8 +445,7 @@ class unique_consecutive(Composite):
         return (values, inverse if return_inverse else inverse.new_empty((0,)),
                 counts if return_counts else counts.new_empty((0,)))
 
-    def samples(s):
-        yield s(s.int(9, high=2))
+    samples = lambda s: [s(s.int(9, high=2))]
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -564,14 +545,13 @@ class searchsorted_Tensor(Op):
         yield s(s.values([[1.0, 3.0, 5.0], [0.0, 1.0, 2.0]]), s.real(2, 4), right=True)
 
 
-class searchsorted_Scalar(Composite):
+class searchsorted_Scalar(Free):
     """Where a number would be inserted into a sorted vector."""
 
     schema = (
         "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, "
         "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor"
     )
-    method = False
 
     def compose(sorted_sequence, self, out_int32, right, side, sorter):
         point = ops.full((), self, dtype=sorted_sequence.dtype, device=sorted_sequence.device)
@@ -579,18 +559,16 @@ class searchsorted_Scalar(Composite):
             sorted_sequence, point, out_int32=out_int32, right=right, side=side, sorter=sorter
         )
 
-    def samples(s):
-        yield s(s.values([1.0, 3.0, 5.0]), 3)
+    samples = lambda s: [s(s.values([1.0, 3.0, 5.0]), 3)]
 
 
-class bucketize_Tensor(Composite):
+class bucketize_Tensor(Free):
     """The interval between sorted boundaries that each element lies in."""
 
     schema = (
         "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, "
         "bool right=False) -> Tensor"
     )
-    method = False
 
     def compose(self, boundaries, out_int32, right):
         if boundaries.ndim != 1:
@@ -599,24 +577,21 @@ class bucketize_Tensor(Composite):
             )
         return ops.searchsorted(boundaries, self, out_int32=out_int32, right=right)
 
-    def samples(s):
-        yield s(s.real(3, 4), s.values([-1.0, 0.0, 1.0]))
+    samples = lambda s: [s(s.real(3, 4), s.values([-1.0, 0.0, 1.0]))]
 
 
-class bucketize_Scalar(Composite):
+class bucketize_Scalar(Free):
     """The interval between sorted boundaries that a number lies in."""
 
     schema = (
         "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, "
         "bool right=False) -> Tensor"
     )
-    method = False
 
     def compose(self, boundaries, out_int32, right):
         return ops.searchsorted(boundaries, self, out_int32=out_int32, right=right)
 
-    def samples(s):
-        yield s(0.5, s.values([-1.0, 0.0, 1.0]))
+    samples = lambda s: [s(0.5, s.values([-1.0, 0.0, 1.0]))]
 
 
 def _check_isin(tensor, number=0) -> None:
@@ -674,48 +649,40 @@ class isin_Tensor_Tensor(Op):
         yield s(s.int(3), s.int(0))
 
 
-class isin_Tensor_Scalar(Composite):
+OPTIONS = "*, bool assume_unique=False, bool invert=False"
+
+
+class isin_Tensor_Scalar(Free):
     """Whether each element equals a number."""
 
-    schema = (
-        "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, "
-        "bool invert=False) -> Tensor"
-    )
-    method = False
+    schema = f"isin.Tensor_Scalar(Tensor elements, Scalar test_element, {OPTIONS}) -> Tensor"
 
     def compose(elements, test_element, assume_unique, invert):
         _check_isin(elements, test_element)
         return elements != test_element if invert else elements == test_element
 
-    def samples(s):
-        yield s(s.int(3, 4), 3)
+    samples = lambda s: [s(s.int(3, 4), 3)]
 
 
-class isin_Scalar_Tensor(Composite):
+class isin_Scalar_Tensor(Free):
     """Whether a number occurs among others."""
 
-    schema = (
-        "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, "
-        "bool invert=False) -> Tensor"
-    )
-    method = False
+    schema = f"isin.Scalar_Tensor(Scalar element, Tensor test_elements, {OPTIONS}) -> Tensor"
 
     def compose(element, test_elements, assume_unique, invert):
         _check_isin(test_elements, element)
         found = ops.any(test_elements == element)
         return found.logical_not() if invert else found
 
-    def samples(s):
-        yield s(3, s.int(3, 4))
+    samples = lambda s: [s(3, s.int(3, 4))]
 
 
-class bincount(Op):
+class bincount(Keeping):
     """How often each small integer occurs, optionally weighted."""
 
     schema = "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor"
     kept = "values"
     tags = ("dynamic_output_shape",)
-    promote = "keep"
     nondiff = ("self", "weights")
     cost = "reduce"
 
@@ -738,6 +705,4 @@ class bincount(Op):
             return dt.int64
         return dt.float32 if weights.dtype is dt.float32 else dt.float64
 
-    def samples(s):
-        yield s(s.int(6))
-        yield s(s.int(6), s.real(6), 12)
+    samples = lambda s: [s(s.int(6)), s(s.int(6), s.real(6), 12)]

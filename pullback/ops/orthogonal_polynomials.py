@@ -7,19 +7,15 @@ overloads: of tensors, at a number x, and of one degree n.
 from __future__ import annotations
 
 from ..array import dtype as dt
-from ..core.op import Pointwise
 from . import special_kernels as kernels
-from .pointwise import refuse
-from .special import first_with
+from .pointwise import DerivativeOfOrder, refuse
+from .special import Special, first_with
 
 
-class orthogonal_polynomial(Pointwise):
+class orthogonal_polynomial(DerivativeOfOrder):
     """Derivative of some order by x of the orthogonal polynomial of a kind and degree n."""
 
-    promote = "float"
-    ordered = inplace = method = function = False
     schema = "_orthogonal_polynomial(Tensor x, Tensor n, str kind, int order) -> Tensor"
-    kept = "function"
     scalars = ("n",)
     grad = {
         "x": "grad * _orthogonal_polynomial(x, n, kind, order + 1)",
@@ -37,12 +33,11 @@ class orthogonal_polynomial(Pointwise):
         yield s(s.real(0, 3), s.int(3), "chebyshev_t", 1)
 
 
-class Polynomial(Pointwise):
+class Polynomial(Special):
     """An orthogonal polynomial; its kind is read off its name."""
 
-    promote = "float"
     promotes = ("x", "n")
-    ordered = inplace = method = False
+    ordered = False
     kept = "function"
 
     @classmethod

@@ -11,10 +11,11 @@ import functools
 from typing import NamedTuple
 
 from ..array.size import is_symbolic
-from ..core.op import Composite, Op
+from ..core.op import Op
 from ..errors import ShapeError
 from ..table.packets import ops
 from .batching import fold, fold_planes, of_overload
+from .kinds import ComplexComposite
 from .pool_kernels import along
 
 # ---------------------------------------------------------------------------------------------
@@ -392,12 +393,11 @@ class replication_pad3d_backward(PaddingBackward):
 # All modes
 
 
-class _pad_circular(Composite):
+class _pad_circular(ComplexComposite):
     """The last dims extended by their other end, as if they were circles."""
 
     schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor"
     method = function = False
-    complex = True
 
     def compose(self, pad):
         rank = len(pad) // 2
@@ -428,12 +428,11 @@ class _pad_circular(Composite):
 PADDING_MODES = ("reflect", "replicate", "circular", "constant")
 
 
-class _pad_enum(Composite):
+class _pad_enum(ComplexComposite):
     """`pad` with the mode as a number."""
 
     schema = "_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor"
     method = function = False
-    complex = True
 
     def compose(self, pad, mode, value):
         if len(pad) % 2:
@@ -462,12 +461,11 @@ class _pad_enum(Composite):
             yield s(s.real(2, 3, 4), (1, 1, 0, 2), mode)
 
 
-class pad(Composite):
+class pad(ComplexComposite):
     """The last dims extended; `pad` lists (before, after) from the last dim on."""
 
     schema = ('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor')
     method = function = False
-    complex = True
 
     def compose(self, pad, mode, value):
         if mode not in PADDING_MODES:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from ..core.op import Composite, Op
+from ..core.op import Op
 from ..errors import ShapeError
 from ..table.packets import ops
 from .batching import join_batch, part_batch
+from .kinds import Synonym
+
+
+def _check_shuffle(name: str, shape, factor: str, r: int) -> None:
+    """An image, and a positive factor."""
+    if len(shape) < 3:
+        raise ShapeError(f"{name} expects input to have at least 3 dimensions, but got input "
+                         f"with {len(shape)} dimension(s)")
+    if r <= 0:
+        raise ShapeError(f"{name} expects a positive {factor}, but got {r}")
 
 
 def _shuffled_shape(shape, r: int) -> tuple:
     """The shape of `pixel_shuffle`."""
-    if len(shape) < 3:
-        raise ShapeError("pixel_shuffle expects input to have at least 3 dimensions, but got input "
-                         f"with {len(shape)} dimension(s)")
-    if r <= 0:
-        raise ShapeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    _check_shuffle("pixel_shuffle", shape, "upscale_factor", r)
     *lead, c, h, w = shape
     if c % (r * r):
         raise ShapeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by "
@@ -25,11 +31,7 @@ def _shuffled_shape(shape, r: int) -> tuple:
 
 def _unshuffled_shape(shape, r: int) -> tuple:
     """The shape of `pixel_unshuffle`."""
-    if len(shape) < 3:
-        raise ShapeError("pixel_unshuffle expects input to have at least 3 dimensions, but got "
-                         f"input with {len(shape)} dimension(s)")
-    if r <= 0:
-        raise ShapeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    _check_shuffle("pixel_unshuffle", shape, "downscale_factor", r)
     *lead, c, h, w = shape
     if h % r or w % r:
         raise ShapeError("pixel_unshuffle expects height and width to be divisible by "
@@ -59,28 +61,46 @@ def _permuted(t, order):
     return t.permute(order)
 
 
-class pixel_shuffle(Op):
-    """Each r * r channels become blocks of r by r pixels."""
+class Shuffle(Op):
+    """Elements of images in other places, channels included."""
 
-    schema = "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor"
     lies = "channels"
     linear = ("self",)
-    grad = {"self": "pixel_unshuffle(grad, upscale_factor)"}
     complex = True
     cost = "cheap"
     method = False
-    shape = staticmethod(lambda self, upscale_factor: _shuffled_shape(self.shape, upscale_factor))
 
-    def run(xp, self, upscale_factor):
-        return _shuffle(self, upscale_factor, xp.transpose).copy()
 
-    def batch(n, batched, self, upscale_factor):
-        _shuffled_shape(self.shape[1:], upscale_factor)
-        return ops.pixel_shuffle(self, upscale_factor)
+class PixelShuffle(Shuffle):
+    """Channels moved into blocks of pixels or back: `move` permutes, `moved_shape` checks."""
 
-    def decomp(self, upscale_factor):
-        out = _shuffle(self, upscale_factor, _permuted)
-        return out.clone() if upscale_factor == 1 else out
+    move = moved_shape = None
+
+    @classmethod
+    def run(cls, xp, self, factor):
+        return cls.move(self, factor, xp.transpose).copy()
+
+    @classmethod
+    def shape(cls, self, factor):
+        return cls.moved_shape(self.shape, factor)
+
+    @classmethod
+    def batch(cls, n, batched, self, factor):
+        cls.moved_shape(self.shape[1:], factor)
+        return getattr(ops, cls.base_name)(self, factor)
+
+    @classmethod
+    def decomp(cls, self, factor):
+        out = cls.move(self, factor, _permuted)
+        return out.clone() if factor == 1 else out
+
+
+class pixel_shuffle(PixelShuffle):
+    """Each r * r channels become blocks of r by r pixels."""
+
+    schema = "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor"
+    grad = {"self": "pixel_unshuffle(grad, upscale_factor)"}
+    move, moved_shape = _shuffle, _shuffled_shape
 
     def samples(s):
         yield s(s.real(2, 8, 3, 2), 2)
@@ -90,35 +110,17 @@ class pixel_shuffle(Op):
         yield s(s.real(3, 2, 4).T, 2)
 
 
-class pixel_unshuffle(Op):
+class pixel_unshuffle(PixelShuffle):
     """Blocks of r by r pixels become r * r channels."""
 
     schema = "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor"
-    lies = "channels"
-    linear = ("self",)
     grad = {"self": "pixel_shuffle(grad, downscale_factor)"}
-    complex = True
-    cost = "cheap"
-    method = False
-    shape = staticmethod(
-        lambda self, downscale_factor: _unshuffled_shape(self.shape, downscale_factor))
-
-    def run(xp, self, downscale_factor):
-        return _unshuffle(self, downscale_factor, xp.transpose).copy()
-
-    def batch(n, batched, self, downscale_factor):
-        _unshuffled_shape(self.shape[1:], downscale_factor)
-        return ops.pixel_unshuffle(self, downscale_factor)
-
-    def decomp(self, downscale_factor):
-        out = _unshuffle(self, downscale_factor, _permuted)
-        return out.clone() if downscale_factor == 1 else out
+    move, moved_shape = _unshuffle, _unshuffled_shape
 
     def samples(s):
-        yield s(s.real(2, 2, 6, 4), 2)
-        yield s(s.real(2, 3, 6), 3)
-        yield s(s.real(2, 3, 4), 1)
-        yield s(s.real(0, 4, 4, 2), 2)
+        for case in pixel_shuffle.samples(s):
+            x, factor = case.args
+            yield s(s.real(*_shuffled_shape(x.shape, factor)), factor)
         yield s(s.real(4, 2, 3).T, 2)
 
 
@@ -138,16 +140,11 @@ def _mixed(self, groups: int):
     return split.swapaxes(1, 2).reshape((n, c, *rest))
 
 
-class channel_shuffle(Op):
+class channel_shuffle(Shuffle):
     """Channels in groups are interleaved: the first of each group, then the second of each, ..."""
 
     schema = "channel_shuffle(Tensor self, SymInt groups) -> Tensor"
-    lies = "channels"
-    linear = ("self",)
     grad = {"self": "channel_shuffle(grad, grad.shape[1] // groups if groups else 1)"}
-    complex = True
-    cost = "cheap"
-    method = False
 
     def run(xp, self, groups):
         _check_channels("channel_shuffle", self.shape, groups)
@@ -173,14 +170,13 @@ class channel_shuffle(Op):
         yield s(s.real(2, 3, 4, 6).transpose(1, 3), 3)
 
 
-class native_channel_shuffle(Composite):
+class native_channel_shuffle(Synonym):
     """The same as `channel_shuffle`."""
 
     schema = "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor"
     method = False
     complex = True
 
-    def compose(self, groups):
-        return ops.channel_shuffle(self, groups)
+    same_as = "channel_shuffle"
 
     samples = channel_shuffle.samples

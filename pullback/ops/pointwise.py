@@ -14,6 +14,7 @@ from ..array.xp import special
 from ..core.op import Composite, Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
+from .kinds import ComplexComposite
 
 # ---------------------------------------------------------------------------------------------
 # What the kernels share
@@ -37,12 +38,37 @@ def points(low: float = -2.0, high: float = 2.0):
     return samples
 
 
+class Function(Pointwise):
+    """A function of a real number; integers become floats."""
+
+    promote = "float"
+    samples = points()
+
+
+class ComplexFunction(Function):
+    """A function of a real or a complex number."""
+
+    complex = True
+
+
+class FormulaFunction(Function):
+    """A function that derivatives of others need; PyTorch has none like it."""
+
+    kept = "function"
+    inplace = method = function = False
+
+
+class DerivativeOfOrder(FormulaFunction):
+    """A derivative of a function, of the order that an argument says."""
+
+    ordered = False
+
+
 class Backward(Pointwise):
     """A derivative of its own in PyTorch's table, which programs see only in graphs."""
 
     inplace = False
-    method = False
-    function = False
+    method = function = False
 
 
 def backward_points(*rest, low: float = -2.0, high: float = 2.0):
@@ -91,54 +117,47 @@ class positive(Composite):
         return self
 
 
-class reciprocal(Pointwise):
+class reciprocal(ComplexFunction):
     """One divided by each element."""
     schema = "reciprocal(Tensor self) -> Tensor"
     cure = "keep the argument away from 0: 1 / where(x == 0, 1, x)"
     lower = "pointwise.unary('recip')"
     core = True
-    promote = "float"
     run = "xp.reciprocal(self)"
     grad = {"self": "-grad * (result * result).conj()"}
     c = "1 / {self}"
-    complex = True
     samples = points(0.3, 2)
 
 
-class sqrt(Pointwise):
+class sqrt(ComplexFunction):
     """Square root of each element."""
     schema = "sqrt(Tensor self) -> Tensor"
     cure = "keep the argument away from negative numbers: sqrt(x.clamp(min=0))"
     lower = "pointwise.unary('sqrt')"
     core = True
-    promote = "float"
     run = "xp.sqrt(self)"
     grad = {"self": "grad / (2 * result.conj())"}
     c = "sqrt({self})"
-    complex = True
     samples = points(0.3, 2)
 
 
-class rsqrt(Pointwise):
+class rsqrt(ComplexFunction):
     """One divided by the square root of each element."""
     schema = "rsqrt(Tensor self) -> Tensor"
     cure = "keep the argument away from 0: rsqrt(x + eps)"
     lower = "pointwise.unary('rsqrt')"
     core = True
-    promote = "float"
     run = "xp.reciprocal(xp.sqrt(self))"
     grad = {"self": "-0.5 * grad * result.pow(3).conj()"}
     c = "rsqrt({self})"
-    complex = True
     samples = points(0.3, 2)
 
 
-class square(Composite):
+class square(ComplexComposite):
     """Each element times itself."""
     schema = "square(Tensor self) -> Tensor"
     tags = ("pointwise",)
     inplace = True
-    complex = True
     samples = points()
 
     def compose(self):
@@ -210,29 +229,23 @@ class sgn(Pointwise):
 # Exponentials and logarithms
 
 
-class exp(Pointwise):
+class exp(ComplexFunction):
     """e to the power of each element."""
     schema = "exp(Tensor self) -> Tensor"
     cure = "it overflows: subtract the maximum first; softmax, logsumexp and softplus do"
     lower = "pointwise.unary('exp')"
     core = True
-    promote = "float"
     run = "xp.exp(self)"
     grad = {"self": "grad * result.conj()"}
     c = "exp({self})"
-    complex = True
-    samples = points()
 
 
-class exp2(Pointwise):
+class exp2(ComplexFunction):
     """Two to the power of each element."""
     schema = "exp2(Tensor self) -> Tensor"
-    promote = "float"
     grad = {"self": "grad * result.conj() * math.log(2)"}
     c = "exp2({self})"
-    complex = True
     aliases = ("special_exp2",)
-    samples = points()
 
     def run(xp, self):
         if self.dtype.kind == "c":
@@ -243,70 +256,56 @@ class exp2(Pointwise):
         return ops.pow(2.0, self)
 
 
-class expm1(Pointwise):
+class expm1(ComplexFunction):
     """exp(x) - 1 of each element, exact near zero."""
     schema = "expm1(Tensor self) -> Tensor"
     lower = "pointwise.unary('expm1')"
     core = True
-    promote = "float"
     run = "xp.expm1(self)"
     grad = {"self": "grad * (result + 1).conj()"}
     c = "expm1({self})"
-    complex = True
     aliases = ("special_expm1",)
-    samples = points()
 
 
-class log(Pointwise):
+class _Logarithm(ComplexFunction):
+    cure = "keep the argument away from 0: log(x.clamp(min=eps)), or log1p(x) for log(1 + x)"
+    core = True
+    samples = points(0.3, 3)
+
+
+class log(_Logarithm):
     """Natural logarithm of each element."""
     schema = "log(Tensor self) -> Tensor"
-    cure = "keep the argument away from 0: log(x.clamp(min=eps)), or log1p(x) for log(1 + x)"
     lower = "pointwise.unary('log')"
-    core = True
-    promote = "float"
     run = "xp.log(self)"
     grad = {"self": "grad / self.conj()"}
     c = "log({self})"
-    complex = True
-    samples = points(0.3, 3)
 
 
-class log2(Pointwise):
+class log2(_Logarithm):
     """Logarithm to base 2 of each element."""
     schema = "log2(Tensor self) -> Tensor"
-    cure = "keep the argument away from 0: log(x.clamp(min=eps)), or log1p(x) for log(1 + x)"
-    core = True
-    promote = "float"
     run = "xp.log2(self)"
     grad = {"self": "grad / (self.conj() * math.log(2))"}
     c = "log({self}) * 1.4426950408889634"
-    complex = True
-    samples = points(0.3, 3)
 
 
-class log10(Pointwise):
+class log10(_Logarithm):
     """Logarithm to base 10 of each element."""
     schema = "log10(Tensor self) -> Tensor"
-    cure = "keep the argument away from 0: log(x.clamp(min=eps)), or log1p(x) for log(1 + x)"
-    core = True
-    promote = "float"
     run = "xp.log10(self)"
     grad = {"self": "grad / (self.conj() * math.log(10))"}
     c = "log({self}) * 0.4342944819032518"
-    complex = True
-    samples = points(0.3, 3)
 
 
-class log1p(Pointwise):
+class log1p(ComplexFunction):
     """log(1 + x) of each element, exact near zero."""
     schema = "log1p(Tensor self) -> Tensor"
     lower = "pointwise.unary('log1p')"
     core = True
-    promote = "float"
     run = "xp.log1p(self)"
     grad = {"self": "grad / (self + 1).conj()"}
     c = "log1p({self})"
-    complex = True
     aliases = ("special_log1p",)
     samples = points(-0.6, 3)
 
@@ -315,124 +314,102 @@ class log1p(Pointwise):
 # Trigonometric and hyperbolic functions
 
 
-class sin(Pointwise):
+class sin(ComplexFunction):
     """Sine of each element."""
     schema = "sin(Tensor self) -> Tensor"
     lower = "pointwise.unary('sin')"
     core = True
-    promote = "float"
     run = "xp.sin(self)"
     grad = {"self": "grad * self.cos().conj()"}
     c = "sin({self})"
-    complex = True
-    samples = points()
 
 
-class cos(Pointwise):
+class cos(ComplexFunction):
     """Cosine of each element."""
     schema = "cos(Tensor self) -> Tensor"
     lower = "pointwise.unary('cos')"
     core = True
-    promote = "float"
     run = "xp.cos(self)"
     grad = {"self": "grad * -self.sin().conj()"}
     c = "cos({self})"
-    complex = True
-    samples = points()
 
 
-class tan(Pointwise):
+class tan(ComplexFunction):
     """Tangent of each element."""
     schema = "tan(Tensor self) -> Tensor"
     lower = "pointwise.unary('tan')"
     core = True
-    promote = "float"
     run = "xp.tan(self)"
     grad = {"self": "grad * (1 + result * result).conj()"}
     c = "tan({self})"
-    complex = True
     samples = points(-1, 1)
 
 
-class asin(Pointwise):
+class asin(ComplexFunction):
     """Angle whose sine is the element."""
     schema = "asin(Tensor self) -> Tensor"
     core = True
-    promote = "float"
     run = "xp.arcsin(self)"
     c = "asin({self})"
     grad = {"self": "grad * (1 - self * self).rsqrt().conj()"}
-    complex = True
     aliases = ("arcsin",)
     samples = points(-0.9, 0.9)
 
 
-class acos(Pointwise):
+class acos(ComplexFunction):
     """Angle whose cosine is the element."""
     schema = "acos(Tensor self) -> Tensor"
     core = True
-    promote = "float"
     run = "xp.arccos(self)"
     c = "acos({self})"
     grad = {"self": "grad * -(1 - self * self).rsqrt().conj()"}
-    complex = True
     aliases = ("arccos",)
     samples = points(-0.9, 0.9)
 
 
-class atan(Pointwise):
+class atan(ComplexFunction):
     """Angle whose tangent is the element."""
     schema = "atan(Tensor self) -> Tensor"
     core = True
-    promote = "float"
     run = "xp.arctan(self)"
     c = "atan({self})"
     grad = {"self": "grad / (self * self + 1).conj()"}
-    complex = True
     aliases = ("arctan",)
     samples = points(-0.9, 0.9)
 
 
-class sinh(Pointwise):
+class sinh(ComplexFunction):
     """Hyperbolic sine of each element."""
     schema = "sinh(Tensor self) -> Tensor"
     core = True
-    promote = "float"
     run = "xp.sinh(self)"
     c = "sinh({self})"
     grad = {"self": "grad * self.cosh().conj()"}
-    complex = True
-    samples = points()
 
 
-class cosh(Pointwise):
+class cosh(ComplexFunction):
     """Hyperbolic cosine of each element."""
     schema = "cosh(Tensor self) -> Tensor"
     core = True
-    promote = "float"
     run = "xp.cosh(self)"
     c = "cosh({self})"
     grad = {"self": "grad * self.sinh().conj()"}
-    complex = True
-    samples = points()
 
 
-class tanh(Pointwise):
+class tanh(ComplexFunction):
     """Hyperbolic tangent of each element."""
     schema = "tanh(Tensor self) -> Tensor"
     lower = "pointwise.unary('tanh')"
     core = True
-    promote = "float"
     run = "xp.tanh(self)"
     grad = {"self": "tanh_backward(grad, result)"}
     c = "tanh({self})"
-    complex = True
-    samples = points()
 
 
 class tanh_backward(Pointwise):
     """Gradient of tanh from the gradient of its output and the output."""
     schema = "tanh_backward(Tensor grad_output, Tensor output) -> Tensor"
+    ahead = True
     lower = "composite.tanh_backward"
     run = "grad_output * (1 - output * output).conj()"
     grad = {
@@ -445,59 +422,51 @@ class tanh_backward(Pointwise):
     c = "{grad_output} * (1 - {output} * {output})"
     complex = True
     inplace = False
-    method = False
-    function = False
+    method = function = False
     samples = backward_points(low=-0.9, high=0.9)
 
     def decomp(grad_output, output):
         return grad_output * (1 - output * output).conj()
 
 
-class asinh(Pointwise):
+class asinh(ComplexFunction):
     """Number whose hyperbolic sine is the element."""
     schema = "asinh(Tensor self) -> Tensor"
     core = True
-    promote = "float"
     run = "xp.arcsinh(self)"
     c = "asinh({self})"
     grad = {"self": "grad * (self * self + 1).rsqrt().conj()"}
-    complex = True
     aliases = ("arcsinh",)
     samples = points(-0.9, 0.9)
 
 
-class acosh(Pointwise):
+class acosh(ComplexFunction):
     """Number whose hyperbolic cosine is the element."""
     schema = "acosh(Tensor self) -> Tensor"
     cure = "keep the argument above 1"
     core = True
-    promote = "float"
     run = "xp.arccosh(self)"
     c = "acosh({self})"
     grad = {"self": "grad * acosh_slope(self).conj()"}
-    complex = True
     aliases = ("arccosh",)
     samples = points(1.2, 3)
 
 
-class atanh(Pointwise):
+class atanh(ComplexFunction):
     """Number whose hyperbolic tangent is the element."""
     schema = "atanh(Tensor self) -> Tensor"
     cure = "keep the argument inside of (-1, 1)"
     core = True
-    promote = "float"
     run = "xp.arctanh(self)"
     c = "atanh({self})"
     grad = {"self": "grad / (1 - self * self).conj()"}
-    complex = True
     aliases = ("arctanh",)
     samples = points(-0.9, 0.9)
 
 
-class deg2rad(Pointwise):
+class deg2rad(Function):
     """Degrees as radians."""
     schema = "deg2rad(Tensor self) -> Tensor"
-    promote = "float"
     run = "self * (math.pi / 180)"
     grad = {"self": "grad * (math.pi / 180)"}
     c = "{self} * 0.017453292519943295"
@@ -507,14 +476,12 @@ class deg2rad(Pointwise):
         return self * (math.pi / 180)
 
 
-class rad2deg(Pointwise):
+class rad2deg(Function):
     """Radians as degrees."""
     schema = "rad2deg(Tensor self) -> Tensor"
-    promote = "float"
     run = "self * (180 / math.pi)"
     grad = {"self": "grad * (180 / math.pi)"}
     c = "{self} * 57.29577951308232"
-    samples = points()
 
     def decomp(self):
         return self * (180 / math.pi)
@@ -524,41 +491,36 @@ class rad2deg(Pointwise):
 # Special functions
 
 
-class erf(Pointwise):
+class erf(Function):
     """Error function of each element."""
     schema = "erf(Tensor self) -> Tensor"
     lower = "pointwise.unary('erf')"
     core = True
-    promote = "float"
     grad = {"self": "2 / math.sqrt(math.pi) * (-self * self).exp() * grad"}
     c = "erf({self})"
     aliases = ("special_erf",)
-    samples = points()
 
     def run(xp, self):
         refuse("erf_vml_cpu", self, "c")
         return special(xp).erf(self)
 
 
-class erfc(Pointwise):
+class erfc(Function):
     """1 - erf of each element, exact where erf is near one."""
     schema = "erfc(Tensor self) -> Tensor"
     kept = "function"
-    promote = "float"
     grad = {"self": "-2 / math.sqrt(math.pi) * (-self * self).exp() * grad"}
     aliases = ("special_erfc",)
-    samples = points()
 
     def run(xp, self):
         refuse("erfc_vml_cpu", self, "c")
         return special(xp).erfc(self)
 
 
-class erfinv(Pointwise):
+class erfinv(Function):
     """Number whose error function is the element."""
     schema = "erfinv(Tensor self) -> Tensor"
     kept = "function"
-    promote = "float"
     # not by the result, which may be written afterwards
     grad = {"self": "0.5 * math.sqrt(math.pi) * self.erfinv().pow(2).exp() * grad"}
     aliases = ("special_erfinv",)
@@ -577,11 +539,10 @@ def log_gamma(xp, x):
     return xp.where(out == -math.inf, math.inf, out)  # versions of SciPy differ at -inf
 
 
-class lgamma(Pointwise):
+class lgamma(Function):
     """Logarithm of the absolute value of the gamma function."""
     schema = "lgamma(Tensor self) -> Tensor"
     kept = "function"
-    promote = "float"
     grad = {"self": "grad * self.digamma()"}
     aliases = ("special_gammaln",)
     samples = points(0.3, 4)
@@ -591,11 +552,10 @@ class lgamma(Pointwise):
         return log_gamma(xp, self)
 
 
-class digamma(Pointwise):
+class digamma(Function):
     """Derivative of `lgamma`."""
     schema = "digamma(Tensor self) -> Tensor"
     kept = "function"
-    promote = "float"
     grad = {"self": "grad * polygamma(1, self)"}
     aliases = ("special_digamma", "special_psi")
     samples = points(0.3, 4)
@@ -608,11 +568,10 @@ class digamma(Pointwise):
         return xp.where(at_pole, pole, special(xp).digamma(self))
 
 
-class polygamma(Pointwise):
+class polygamma(Function):
     """The n-th derivative of `digamma`."""
     schema = "polygamma(int n, Tensor self) -> Tensor"
     kept = "function"
-    promote = "float"
     grad = {"self": "grad * polygamma(n + 1, self)"}
     aliases = ("special_polygamma",)
     inplace = False  # the tensor is the second argument here, and the first of `polygamma_`

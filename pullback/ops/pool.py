@@ -14,6 +14,7 @@ from ..core.op import Composite, Op
 from ..errors import ShapeError
 from ..table.packets import ops
 from .batching import fold, fold_planes, of_overload
+from .kinds import Free
 from .pointwise import refuse
 from .pool_kernels import (
     adaptive_pool_shape,
@@ -116,6 +117,7 @@ class max_pool2d_with_indices(MaxPoolWithIndices):
     dims = 2
     schema = ("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[],"
               " int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+    narrow = "offsets"
     lower = "window.max_pool(2)"
     core = True
     grad = {"self": ("max_pool2d_with_indices_backward(grad, self, kernel_size, stride, padding,"
@@ -185,25 +187,23 @@ class max_pool3d_with_indices_backward(MaxPoolWithIndicesBackward):
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 3)"}
 
 
-class max_pool2d(Composite):
+class max_pool2d(Free):
     """Maxima over sliding windows of the last two dims."""
 
     schema = ("max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0,"
               " int[2] dilation=1, bool ceil_mode=False) -> Tensor")
-    method = False
     samples = max_pool2d_with_indices.samples
 
     def compose(*args):
         return ops.max_pool2d_with_indices(*args)[0]
 
 
-class max_pool3d(Composite):
+class max_pool3d(Free):
     """Maxima over sliding windows of the last three dims."""
 
     schema = ("max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0,"
               " int[3] dilation=1, bool ceil_mode=False) -> Tensor")
     autocast = "float32"
-    method = False
     samples = max_pool3d_with_indices.samples
 
     def compose(*args):

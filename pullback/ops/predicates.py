@@ -94,10 +94,7 @@ class isreal(Composite):
             return ops.imag(self) == 0
         return ops.ones_like(self, dtype=dt.bool_)
 
-    def samples(s):
-        yield s(s.real(3))
-        yield s(s.tensor([1 + 1j, 2 + 0j], dt.complex128))
-        yield s(s.int(2, 2))
+    samples = lambda s: [s(s.real(3)), s(s.tensor([1 + 1j, 2 + 0j], dt.complex128)), s(s.int(2, 2))]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -173,12 +170,12 @@ _is_zerotensor = _predicate("_is_zerotensor", "Whether the tensor is zeros witho
 class is_same_size(Composite):
     """Whether two tensors have the same shape."""
     schema = "is_same_size(Tensor self, Tensor other) -> bool"
+    ahead = True
 
     def compose(self, other):
         return tuple(self.shape) == tuple(other.shape)
 
-    def samples(s):
-        yield s(s.real(2), s.real(3))
+    samples = lambda s: [s(s.real(2), s.real(3))]
 
 
 class is_set_to(Composite):
@@ -189,11 +186,10 @@ class is_set_to(Composite):
     def compose(self, tensor):
         if tuple(self.shape) != tuple(tensor.shape) or self.dtype is not tensor.dtype:
             return False
-        own, other = self._data, tensor._data
+        own, other = self._payload, tensor._payload
         if is_fake(own) and is_fake(other):
             return (own.base or own, own.offset, own.strides) == (
                 other.base or other, other.offset, other.strides)
         return self.data_ptr() == tensor.data_ptr() and self.stride() == tensor.stride()
 
-    def samples(s):
-        yield s(s.int(2), s.int(2))
+    samples = lambda s: [s(s.int(2), s.int(2))]

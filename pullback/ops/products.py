@@ -14,6 +14,7 @@ from ..core.op import Composite, Op
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
 from .histograms import one_by_one
+from .kinds import ComplexComposite, ComplexFree, Free, Keeping
 from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import title
@@ -99,11 +100,9 @@ class _trilinear(Op):
         yield s(s.real(2), s.real(2), s.real(2), [], [], [], [-1])
 
 
-class bilinear(Composite):
+class bilinear(ComplexFree):
     """x1^T W x2 + b for each row of the weight and each pair of vectors."""
     schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor"
-    method = False
-    complex = True
 
     def compose(input1, input2, weight, bias):
         _check_bilinear(input1, input2, weight, bias)
@@ -137,13 +136,11 @@ def _check_bilinear(input1, input2, weight, bias) -> None:
                          f"{bias.shape[0]} but expected {weight.shape[0]}")
 
 
-class linear_backward(Composite):
+class linear_backward(ComplexComposite):
     """Gradients of `linear` with respect to input, weight and bias, as far as they are wanted."""
     schema = ("linear_backward(Tensor self, Tensor grad_output, Tensor weight,"
               " bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
-    method = False
-    function = False
-    complex = True
+    method = function = False
 
     def compose(self, grad_output, weight, output_mask):
         rows = math.prod(self.shape[:-1])
@@ -202,7 +199,7 @@ def _check_groups(a, b, offs, bias, out_dtype) -> tuple[int, ...]:
     return (a.shape[-2], b.shape[-1])
 
 
-class _grouped_mm(Op):
+class _grouped_mm(Keeping):
     """Matrix products of groups of rows or columns; offsets are where the groups end.
 
     One flat and one stacked factor: each group of rows (or columns) meets its own matrix.  Two flat
@@ -212,7 +209,6 @@ class _grouped_mm(Op):
               " ScalarType? out_dtype=None) -> Tensor")
     intensive = True
     kept = "matrix"
-    promote = "keep"
     grad = {"self": "_grouped_mm(grad, mat2.mT, offs)", "mat2": "_grouped_mm(self.mT, grad, offs)"}
     multilinear = ("self", "mat2")
     nondiff = ("offs",)
@@ -271,38 +267,33 @@ class _addmm_activation(Composite):
         yield s(s.real(3), s.real(2, 4), s.real(4, 3), beta=0.5, alpha=2, use_gelu=True)
 
 
-class _add_relu_Tensor(Composite):
+class _add_relu_Tensor(Free):
     """`add` followed by `relu`."""
     schema = "_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-    method = False
     inplace = True
 
     def compose(self, other, alpha):
         return ops.relu(ops.add(self, other, alpha=alpha))
 
-    def samples(s):
-        yield s(s.real(3, 4), s.real(4), alpha=2)
+    samples = lambda s: [s(s.real(3, 4), s.real(4), alpha=2)]
 
 
-class _add_relu_Scalar(Composite):
+class _add_relu_Scalar(Free):
     """`add` of a number followed by `relu`."""
     schema = "_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
-    method = False
     inplace = True
 
     def compose(self, other, alpha):
         return ops.relu(ops.add(self, other, alpha=alpha))
 
-    def samples(s):
-        yield s(s.real(3, 4), 0.3, 2)
+    samples = lambda s: [s(s.real(3, 4), 0.3, 2)]
 
 
-class _int_mm(Op):
+class _int_mm(Keeping):
     """Product of matrices of small integers, summed in int32."""
     schema = "_int_mm(Tensor self, Tensor mat2) -> Tensor"
     intensive = True
     kept = "matrix"
-    promote = "keep"
     method = False
     dtype = dt.int32
 
@@ -325,15 +316,12 @@ class _int_mm(Op):
         first, second = in_front(self, batched[0], n), in_front(mat2, batched[1], n)
         return ops.matmul(first.to(dt.int32), second.to(dt.int32))
 
-    def samples(s):
-        yield s(s.int(2, 3).to(dt.int8), s.int(3, 4).to(dt.int8))
+    samples = lambda s: [s(s.int(2, 3).to(dt.int8), s.int(3, 4).to(dt.int8))]
 
 
-class _compute_linear_combination(Composite):
+class _compute_linear_combination(ComplexFree):
     """Sums of a stack of tensors with rows of coefficients."""
     schema = "_compute_linear_combination(Tensor input, Tensor coefficients) -> Tensor"
-    method = False
-    complex = True
 
     def compose(input, coefficients):
         if input.shape[0] != coefficients.shape[1]:
@@ -341,5 +329,4 @@ class _compute_linear_combination(Composite):
                              f"{coefficients.shape[1]} coefficients")
         return ops.tensordot(coefficients, input, [1], [0])
 
-    def samples(s):
-        yield s(s.real(3, 2), s.real(2, 3))
+    samples = lambda s: [s(s.real(3, 2), s.real(2, 3))]

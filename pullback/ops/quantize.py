@@ -12,11 +12,12 @@ import numpy as np
 
 from ..array import dtype as dt
 from ..array.evaluate import Spec
-from ..core.op import Composite, Op
+from ..core.op import Op
 from ..errors import DimError, DTypeError, ShapeError
 from ..formulas.quantize import along_axis, fake_quantized, learnable_pullback
 from ..table.packets import ops
 from .histograms import one_by_one
+from .kinds import FirstResult, Free, Keeping
 from .layout import in_front
 from .norm import widened
 from .pointwise import refuse, title
@@ -117,30 +118,21 @@ def _masked(grad, mask):
     return grad * mask.to(grad.dtype)
 
 
-class fake_quantize_per_tensor_affine_cachemask_backward(Composite):
+class _MaskedGradient(Free):
+    compose = _masked
+    samples = lambda s: [s(s.real(3, 4), s.bool(3, 4))]
+
+
+class fake_quantize_per_tensor_affine_cachemask_backward(_MaskedGradient):
     """The gradient where the values were in range."""
     schema = ("fake_quantize_per_tensor_affine_cachemask_backward(Tensor grad, Tensor mask)"
               " -> Tensor")
-    method = False
-
-    def compose(grad, mask):
-        return _masked(grad, mask)
-
-    def samples(s):
-        yield s(s.real(3, 4), s.bool(3, 4))
 
 
-class fake_quantize_per_channel_affine_cachemask_backward(Composite):
+class fake_quantize_per_channel_affine_cachemask_backward(_MaskedGradient):
     """The gradient where the values were in range."""
     schema = ("fake_quantize_per_channel_affine_cachemask_backward(Tensor grad, Tensor mask)"
               " -> Tensor")
-    method = False
-
-    def compose(grad, mask):
-        return _masked(grad, mask)
-
-    def samples(s):
-        yield s(s.real(3, 4), s.bool(3, 4))
 
 
 def _only(array, name: str):
@@ -221,12 +213,11 @@ def _switched(self, scale, zero_point, enabled, quant_min, quant_max):
 # The overload for tensors comes first: 0-d tensors would pass for numbers.
 
 
-class fake_quantize_per_tensor_affine_tensor_qparams(Composite):
+class fake_quantize_per_tensor_affine_tensor_qparams(Free):
     """The same with scale and zero point in tensors."""
     schema = ("fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale,"
               " Tensor zero_point, int quant_min, int quant_max) -> Tensor")
     autocast = "float32"
-    method = False
     unchecked = NO_DERIVATIVES
 
     def compose(self, scale, zero_point, quant_min, quant_max):
@@ -238,20 +229,15 @@ class fake_quantize_per_tensor_affine_tensor_qparams(Composite):
         yield s(s.real(3, 4), s.tensor(0.1, dt.float32).detach(), s.tensor(3, dt.int32), -10, 20)
 
 
-class fake_quantize_per_tensor_affine(Composite):
+class fake_quantize_per_tensor_affine(FirstResult):
     """Values rounded to a grid of integers from quant_min to quant_max, times a scale."""
     schema = ("fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point,"
               " int quant_min, int quant_max) -> Tensor")
     autocast = "float32"
     method = False
     unchecked = STRAIGHT_THROUGH
-
-    def compose(self, scale, zero_point, quant_min, quant_max):
-        return ops.fake_quantize_per_tensor_affine_cachemask(
-            self, scale, zero_point, quant_min, quant_max)[0]
-
-    def samples(s):
-        yield s(s.real(3, 4), 0.1, 3, -10, 20)
+    first_of = "fake_quantize_per_tensor_affine_cachemask"
+    samples = lambda s: [s(s.real(3, 4), 0.1, 3, -10, 20)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -341,16 +327,13 @@ class fake_quantize_per_channel_affine_cachemask(_Quantized):
         yield s(s.real(3, 4), scale, s.tensor([0, 1.5, 2], dt.float32), 0, -5, 5)
 
 
-class fake_quantize_per_channel_affine(Composite):
+class fake_quantize_per_channel_affine(FirstResult):
     """Values rounded to the grid of their channel."""
     schema = ("fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point,"
               " int axis, int quant_min, int quant_max) -> Tensor")
     method = False
     unchecked = NO_DERIVATIVES
-
-    def compose(self, scale, zero_point, axis, quant_min, quant_max):
-        return ops.fake_quantize_per_channel_affine_cachemask(
-            self, scale, zero_point, axis, quant_min, quant_max)[0]
+    first_of = "fake_quantize_per_channel_affine_cachemask"
 
     def samples(s):
         scale = s.tensor([0.1, 0.2, 0.5], dt.float32).detach()
@@ -368,19 +351,31 @@ def _zero_level(zero_point: float, quant_min: int, quant_max: int) -> int:
     return int(min(max(round(float(zero_point)), quant_min), quant_max))
 
 
-class _fake_quantize_learnable_per_tensor_affine(Op):
+def learnable_rules(axis: str) -> tuple[dict, str]:
+    """Formulas of both modes for values rounded with learned parameters along an axis."""
+    levels = f"{axis}, quant_min, quant_max, grad_factor)"
+    pullback = f"learnable_pullback(grad, self, scale, zero_point, {levels}"
+    push = f"learnable_push(self_p, self_t, scale_p, scale_t, zero_point_p, zero_point_t, {levels}"
+    return {"self, scale, zero_point": pullback}, push
+
+
+class Learnable(Keeping):
+    """Values rounded to a grid, or to grids of channels, whose parameters are learned."""
+
+    lies = "self"
+    shape = "tuple(self.shape)"
+    dtype = "self.dtype"
+    batch = one_by_one()
+    cost = "cheap"
+    method = False
+
+
+class _fake_quantize_learnable_per_tensor_affine(Learnable):
     """Values rounded to a grid whose scale and zero point are learned."""
     schema = ("_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale,"
               f" Tensor zero_point, {LEARNABLE}) -> Tensor")
-    lies = "self"
-    promote = "keep"
-    grad = {"self, scale, zero_point": "learnable_pullback(grad, self, scale, zero_point, None,"
-                                       " quant_min, quant_max, grad_factor)"}
-    push = ("learnable_push(self_p, self_t, scale_p, scale_t, zero_point_p, zero_point_t, None,"
-            " quant_min, quant_max, grad_factor)")
+    grad, push = learnable_rules("None")
     unchecked = STRAIGHT_THROUGH
-    cost = "cheap"
-    method = False
 
     def run(xp, self, scale, zero_point, quant_min, quant_max, grad_factor):
         if not (scale.ndim and zero_point.ndim):
@@ -390,14 +385,6 @@ class _fake_quantize_learnable_per_tensor_affine(Op):
         refuse("fake_quantize_tensor_cachemask_kernel_type_handling", self, "biuc")
         zero = _zero_level(zero_point.reshape(-1)[0], quant_min, quant_max)
         return _rounded(xp, self, float(scale.reshape(-1)[0]), zero, quant_min, quant_max)[0]
-
-    def shape(self, scale, zero_point, quant_min, quant_max, grad_factor):
-        return tuple(self.shape)
-
-    def dtype(self, scale, zero_point, quant_min, quant_max, grad_factor):
-        return self.dtype
-
-    batch = one_by_one()
 
     def decomp(self, scale, zero_point, quant_min, quant_max, grad_factor):
         scale, zero = (along_axis(p, self, None).reshape((1,)) for p in (scale, zero_point))
@@ -421,11 +408,10 @@ def _learned_channels(self, scale, zero_point, axis, quant_min, quant_max):
     return ((level - zero).to(dt.float32) * scale).to(self.dtype)
 
 
-class _fake_quantize_learnable_per_tensor_affine_backward(Composite):
+class _fake_quantize_learnable_per_tensor_affine_backward(Free):
     """Gradients of input, scale and zero point."""
     schema = ("_fake_quantize_learnable_per_tensor_affine_backward(Tensor grad, Tensor self,"
               f" Tensor scale, Tensor zero_point, {LEARNABLE}) -> (Tensor, Tensor, Tensor)")
-    method = False
     unchecked = STRAIGHT_THROUGH
 
     def compose(grad, self, scale, zero_point, quant_min, quant_max, grad_factor):
@@ -436,33 +422,18 @@ class _fake_quantize_learnable_per_tensor_affine_backward(Composite):
         yield s(s.real(3, 4), s.real(3, 4), s.values([0.1]), s.values([3.4]), -10, 20, 0.5)
 
 
-class _fake_quantize_learnable_per_channel_affine(Op):
+class _fake_quantize_learnable_per_channel_affine(Learnable):
     """Values rounded to grids of channels whose scales and zero points are learned."""
     schema = ("_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale,"
               f" Tensor zero_point, int axis, {LEARNABLE}) -> Tensor")
-    lies = "self"
-    promote = "keep"
-    grad = {"self, scale, zero_point": "learnable_pullback(grad, self, scale, zero_point, axis,"
-                                       " quant_min, quant_max, grad_factor)"}
-    push = ("learnable_push(self_p, self_t, scale_p, scale_t, zero_point_p, zero_point_t, axis,"
-            " quant_min, quant_max, grad_factor)")
+    grad, push = learnable_rules("axis")
     unchecked = NO_DERIVATIVES
-    cost = "cheap"
-    method = False
 
     def run(xp, self, scale, zero_point, axis, quant_min, quant_max, grad_factor):
         _check_range(quant_min, quant_max)
         zero = xp.clip(xp.rint(widened(xp, zero_point)), quant_min, quant_max).astype(xp.int32)
         kernel = fake_quantize_per_channel_affine_cachemask.run
         return kernel(xp, self, scale, zero, axis, quant_min, quant_max)[0]
-
-    def shape(self, scale, zero_point, axis, quant_min, quant_max, grad_factor):
-        return tuple(self.shape)
-
-    def dtype(self, scale, zero_point, axis, quant_min, quant_max, grad_factor):
-        return self.dtype
-
-    batch = one_by_one()
 
     def decomp(self, scale, zero_point, axis, quant_min, quant_max, grad_factor):
         zero = zero_point.round().clamp(quant_min, quant_max).to(dt.int32)
@@ -474,17 +445,13 @@ class _fake_quantize_learnable_per_channel_affine(Op):
         yield s(s.real(2, 3, 2), scale, s.tensor([0, 1.4, 2.6], dt.float32), 1, -5, 5, 0.5)
 
 
-class _fake_quantize_learnable_per_channel_affine_backward(Composite):
+class _fake_quantize_learnable_per_channel_affine_backward(Free):
     """Gradients of input, scales and zero points."""
     schema = ("_fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor self,"
               f" Tensor scale, Tensor zero_point, int axis, {LEARNABLE})"
               " -> (Tensor, Tensor, Tensor)")
-    method = False
     unchecked = STRAIGHT_THROUGH
-
-    def compose(grad, self, scale, zero_point, axis, quant_min, quant_max, grad_factor):
-        return learnable_pullback(grad, self, scale, zero_point, axis, quant_min, quant_max,
-                                  grad_factor)
+    compose = learnable_pullback
 
     def samples(s):
         yield s(s.real(2, 3), s.real(2, 3), s.values([0.1, 0.2, 0.5]), s.values([0.0, 1.4, 2.6]),
@@ -570,7 +537,7 @@ def _as_before(old: tuple, *new) -> list:
     return [n.reshape(o.shape if o.size else -1) for o, n in zip(old, new, strict=True)]
 
 
-class _fused_moving_avg_obs_fq_helper_functional(Op):
+class _fused_moving_avg_obs_fq_helper_functional(Keeping):
     """Observes extremes, makes a grid for them and rounds to it, as two switches say.
 
     Returns rounded values, mask, and new running extremes, scale and zero point.
@@ -581,7 +548,6 @@ class _fused_moving_avg_obs_fq_helper_functional(Op):
               " Tensor scale_out, Tensor zero_point_out)")
     kept = "kernel"
     lies = "self"
-    promote = "keep"
     grad = {"self": "fake_quantize_per_tensor_affine_cachemask_backward(grad, mask)"}
     push = {"output": "self_t * mask.to(self_t.dtype)"}
     diff_outputs = (True, False, False, False, False, False)
@@ -667,11 +633,10 @@ def _written_samples(s):
     yield s(x, on, on, *state, 0.01, 0, 255, 0)
 
 
-class _fused_moving_avg_obs_fq_helper(Composite):
+class _fused_moving_avg_obs_fq_helper(Free):
     """The same, writing the new statistics into the old ones."""
     schema = (f"_fused_moving_avg_obs_fq_helper({OBSERVED}, {WRITTEN}, {HELPER})"
               " -> (Tensor output, Tensor mask)")
-    method = False
     unchecked = NO_DERIVATIVES
     samples = _written_samples
 
@@ -686,10 +651,9 @@ class _fused_moving_avg_obs_fq_helper(Composite):
             averaging_const, quant_min, quant_max, ch_axis, per_row_fake_quant, symmetric_quant))
 
 
-class fused_moving_avg_obs_fake_quant(Composite):
+class fused_moving_avg_obs_fake_quant(Free):
     """Rounded values of a grid that follows the extremes of what it has seen."""
     schema = (f"fused_moving_avg_obs_fake_quant({OBSERVED}, {WRITTEN}, {HELPER}) -> Tensor")
-    method = False
     unchecked = NO_DERIVATIVES
     samples = _written_samples
 

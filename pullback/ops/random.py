@@ -16,9 +16,9 @@ from ..array import random as rng
 from ..array.dims import broadcast_shapes
 from ..array.layout import memory_order, order_like, ordered
 from ..core.op import Random
-from ..core.state import state
 from ..errors import DTypeError
 from ..table.packets import ops
+from ..threads.state import state
 from .batching import of_overload
 from .create import LONG_OPTIONS, OPTIONS, checked_size, given, given_or_self, made_like
 from .layout import in_front, pad_rank
@@ -93,9 +93,7 @@ class rand(Random):
     def batch(n, batched, size, dtype, layout, device, pin_memory):
         return ops.rand((n, *size), dtype=dtype, device=device)
 
-    def samples(s):
-        yield s((2, 3))
-        yield s(())
+    samples = lambda s: [s((2, 3)), s(())]
 
 
 class rand_generator(Random):
@@ -126,9 +124,7 @@ class randn(Random):
     def batch(n, batched, size, dtype, layout, device, pin_memory):
         return ops.randn((n, *size), dtype=dtype, device=device)
 
-    def samples(s):
-        yield s((2, 3))
-        yield s((5, 5))
+    samples = lambda s: [s((2, 3)), s((5, 5))]
 
 
 class randn_generator(Random):
@@ -165,8 +161,7 @@ class randint(Random):
     def batch(n, batched, high, size, dtype, layout, device, pin_memory):
         return ops.randint(high, (n, *size), dtype=dtype, device=device)
 
-    def samples(s):
-        yield s(10, (2, 3))
+    samples = lambda s: [s(10, (2, 3))]
 
 
 class randint_low(Random):
@@ -184,8 +179,7 @@ class randint_low(Random):
     def batch(n, batched, low, high, size, dtype, layout, device, pin_memory):
         return ops.randint(low, high, (n, *size), dtype=dtype, device=device)
 
-    def samples(s):
-        yield s(-5, 10, (2, 3))
+    samples = lambda s: [s(-5, 10, (2, 3))]
 
 
 class randint_generator(Random):
@@ -249,9 +243,7 @@ class randperm(Random):
         rows = [ops.randperm(n, dtype=dtype, device=device) for _ in range(count)]
         return ops.stack(rows)
 
-    def samples(s):
-        yield s(5)
-        yield s(0)
+    samples = lambda s: [s(5), s(0)]
 
 
 class randperm_generator(Random):
@@ -314,8 +306,7 @@ class rand_like(RandomLike):
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
         return _rand_like(xp, self, None, dtype, memory_format)
 
-    def samples(s):
-        yield s(s.real(2, 3))
+    samples = lambda s: [s(s.real(2, 3))]
 
 
 class rand_like_generator(RandomLike):
@@ -338,8 +329,7 @@ class randn_like(RandomLike):
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
         return _randn_like(xp, self, None, dtype, memory_format)
 
-    def samples(s):
-        yield s(s.real(2, 3))
+    samples = lambda s: [s(s.real(2, 3))]
 
 
 class randn_like_generator(RandomLike):
@@ -362,8 +352,7 @@ class randint_like(RandomLike):
     def run(xp, self, high, dtype, layout, device, pin_memory, memory_format):
         return _randint_like(xp, self, 0, high, None, dtype, memory_format)
 
-    def samples(s):
-        yield s(s.real(2, 3), 10)
+    samples = lambda s: [s(s.real(2, 3), 10)]
 
 
 class randint_like_low_dtype(RandomLike):
@@ -375,8 +364,7 @@ class randint_like_low_dtype(RandomLike):
     def run(xp, self, low, high, dtype, layout, device, pin_memory, memory_format):
         return _randint_like(xp, self, low, high, None, dtype, memory_format)
 
-    def samples(s):
-        yield s(s.real(2, 3), -3, 10)
+    samples = lambda s: [s(s.real(2, 3), -3, 10)]
 
 
 # --- draws with parameters ------------------------------------------------------------------------
@@ -386,6 +374,7 @@ class bernoulli(Random):
     """Ones with the probabilities that a tensor gives, else zeros."""
 
     schema = "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor"
+    narrow = "mask"
     constant = ("self",)
     shape = "tuple(self.shape)"
 
@@ -397,14 +386,14 @@ class bernoulli(Random):
     def batch(n, batched, self, generator):
         return ops.bernoulli(in_front(self, batched[0], n), generator=generator)
 
-    def samples(s):
-        yield s(s.real(2, 3, low=0.1, high=0.9))
+    samples = lambda s: [s(s.real(2, 3, low=0.1, high=0.9))]
 
 
 class bernoulli_Tensor(Random):
     """Ones with the probabilities that another tensor gives, in the dtype of self."""
 
     schema = "bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor"
+    narrow = "mask"
     lies = "self"
     inplace = True
     constant = ("self", "p")
@@ -422,14 +411,15 @@ class bernoulli_Tensor(Random):
         p = pad_rank(p, self.ndim - 1) if batched[1] else p
         return ops.bernoulli(self, p.expand(self.shape), generator=generator)
 
-    def samples(s):
-        yield s(s.real(2, 3), s.real(2, 3, low=0.1, high=0.9))
+    samples = lambda s: [s(s.real(2, 3), s.real(2, 3, low=0.1, high=0.9))]
 
 
 class bernoulli_p(Random):
     """Ones with probability p, else zeros, in the dtype of self."""
 
     schema = "bernoulli.p(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor"
+    narrow = "mask"
+    writing = "float_out"
     by_shape = True
     inplace = "float"
     constant = ("self",)
@@ -450,8 +440,7 @@ class bernoulli_p(Random):
             return ops.bernoulli_(ops.empty_like(self), p, generator=generator)
         return ops.bernoulli(self, p, generator=generator)
 
-    def samples(s):
-        yield s(s.real(2, 3), 0.5)
+    samples = lambda s: [s(s.real(2, 3), 0.5)]
 
 
 def _scaled_normal(xp, shape, np_dtype, mean, std, generator):
@@ -490,8 +479,7 @@ class normal_Tensor_Tensor(Random):
         std = pad_rank(in_front(std, batched[1], n), rank)
         return ops.normal(mean, std, generator=generator)
 
-    def samples(s):
-        yield s(s.real(2, 3), s.real(3, low=0.5, high=1))
+    samples = lambda s: [s(s.real(2, 3), s.real(3, low=0.5, high=1))]
 
 
 class normal_Tensor_float(Random):
@@ -510,8 +498,7 @@ class normal_Tensor_float(Random):
     def batch(n, batched, mean, std, generator):
         return ops.normal(in_front(mean, batched[0], n), std, generator=generator)
 
-    def samples(s):
-        yield s(s.real(2, 3), 2.0)
+    samples = lambda s: [s(s.real(2, 3), 2.0)]
 
 
 class normal_float_Tensor(Random):
@@ -529,8 +516,7 @@ class normal_float_Tensor(Random):
     def batch(n, batched, mean, std, generator):
         return ops.normal(mean, in_front(std, batched[1], n), generator=generator)
 
-    def samples(s):
-        yield s(1.0, s.real(2, 3, low=0.5, high=1))
+    samples = lambda s: [s(1.0, s.real(2, 3, low=0.5, high=1))]
 
 
 class normal_float_float(Random):
@@ -552,8 +538,7 @@ class normal_float_float(Random):
         options = {"generator": generator, "dtype": dtype, "device": device}
         return ops.normal(mean, std, (n, *size), **options)
 
-    def samples(s):
-        yield s(1.0, 2.0, (2, 3))
+    samples = lambda s: [s(1.0, 2.0, (2, 3))]
 
 
 def _fillable(array) -> bool:
@@ -607,8 +592,7 @@ class uniform(_Draw):
         _float_only(dt.of(self.dtype), "check_uniform_bounds")
         return drawn(xp, self, rng.uniform, generator, low, high)
 
-    def samples(s):
-        yield s(s.real(2, 3), -1.0, 1.0)
+    samples = lambda s: [s(s.real(2, 3), -1.0, 1.0)]
 
 
 def _normal(xp, self, mean, std, generator):
@@ -627,17 +611,13 @@ class normal_functional(Random):
     )
     by_shape = True
     lies = "self"
-    method = False
-    function = False
+    method = function = False
     constant = ("self",)
     shape = "tuple(self.shape)"
     batch = _fill_batch("normal_functional")
+    run = _normal
 
-    def run(xp, self, mean, std, generator):
-        return _normal(xp, self, mean, std, generator)
-
-    def samples(s):
-        yield s(s.real(2, 3), 1.0, 2.0)
+    samples = lambda s: [s(s.real(2, 3), 1.0, 2.0)]
 
 
 class normal_fill(Random):
@@ -657,8 +637,7 @@ class normal_fill(Random):
         _check_std(std)
         return _filled(rng.normal, self, mean, std, generator)
 
-    def run(xp, self, mean, std, generator):
-        return _normal(xp, self, mean, std, generator)
+    run = _normal
 
     def batch(n, batched, self, mean, std, generator):
         return ops.normal_functional(in_front(self, batched[0], n), mean, std, generator=generator)
@@ -702,8 +681,7 @@ class random(_Draw):
     def batch(n, batched, self, generator):
         return ops.random(in_front(self, batched[0], n), generator=generator)
 
-    def samples(s):
-        yield s(s.int(2, 3))
+    samples = lambda s: [s(s.int(2, 3))]
 
 
 class random_to(_Draw):
@@ -721,8 +699,7 @@ class random_to(_Draw):
     def batch(n, batched, self, to, generator):
         return ops.random(in_front(self, batched[0], n), to, generator=generator)
 
-    def samples(s):
-        yield s(s.int(2, 3), 7)
+    samples = lambda s: [s(s.int(2, 3), 7)]
 
 
 class random_from(_Draw):
@@ -743,8 +720,7 @@ class random_from(_Draw):
     def batch(n, batched, self, low, high, generator):
         return ops.random(in_front(self, batched[0], n), low, high, generator=generator)
 
-    def samples(s):
-        yield s(s.int(2, 3), -3, 7)
+    samples = lambda s: [s(s.int(2, 3), -3, 7)]
 
 
 def _continuous(np_dtype, name: str) -> None:
@@ -767,8 +743,7 @@ class exponential(_Draw):
         _continuous(self.dtype, "Exponential")
         return drawn(xp, self, rng.exponential, generator, lambd)
 
-    def samples(s):
-        yield s(s.real(2, 3), 2.0)
+    samples = lambda s: [s(s.real(2, 3), 2.0)]
 
 
 class geometric(_Draw):
@@ -783,8 +758,7 @@ class geometric(_Draw):
     def run(xp, self, p, generator):
         return drawn(xp, self, rng.geometric, generator, p)
 
-    def samples(s):
-        yield s(s.real(2, 3), 0.3)
+    samples = lambda s: [s(s.real(2, 3), 0.3)]
 
 
 class cauchy(_Draw):
@@ -802,8 +776,7 @@ class cauchy(_Draw):
         _continuous(self.dtype, "Cauchy")
         return drawn(xp, self, rng.cauchy, generator, median, sigma)
 
-    def samples(s):
-        yield s(s.real(2, 3), 1.0, 2.0)
+    samples = lambda s: [s(s.real(2, 3), 1.0, 2.0)]
 
 
 class log_normal(_Draw):
@@ -821,8 +794,7 @@ class log_normal(_Draw):
         _float_only(dt.of(self.dtype), "log_normal_")
         return drawn(xp, self, rng.log_normal, generator, mean, std)
 
-    def samples(s):
-        yield s(s.real(2, 3), 0.0, 0.5)
+    samples = lambda s: [s(s.real(2, 3), 0.0, 0.5)]
 
 
 class multinomial(Random):

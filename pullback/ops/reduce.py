@@ -16,6 +16,7 @@ from ..core.op import Composite, Op, Reduction
 from ..errors import DTypeError
 from ..table.packets import ops
 from .batching import dims
+from .kinds import ComplexComposite
 from .pointwise import title
 
 # ---------------------------------------------------------------------------------------------
@@ -211,10 +212,9 @@ class nansum(Reduction):
         yield s(s.values([1.0, math.nan, 2.0]))
 
 
-class sum_to_size(Composite):
+class sum_to_size(ComplexComposite):
     """Sums until the tensor has the given size, undoing a broadcast."""
     schema = "sum_to_size(Tensor self, SymInt[] size) -> Tensor"
-    complex = True
 
     def compose(self, size):
         shape, size = tuple(self.shape), tuple(size)
@@ -249,6 +249,7 @@ def _mean(xp, self, dim, keepdim, dtype):
 class mean_default(Reduction):
     """Mean of all elements."""
     schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    writing = "dtype_out"
     lower = "shape.mean"
     core = True
     out = ("castable",)
@@ -380,6 +381,7 @@ class SpreadAndMean(Spread):
 class UnbiasedOverDims(Composite):
     """A variant that takes a truth value in place of `correction`."""
 
+    tags = ("reduction",)
     complex = True
 
     @classmethod
@@ -387,21 +389,20 @@ class UnbiasedOverDims(Composite):
         spread = getattr(ops, cls.base_name)
         return spread(self, dim, correction=int(unbiased), keepdim=keepdim)
 
-    def samples(s):
-        yield s(s.real(3, 4), 1, False)
+    samples = lambda s: [s(s.real(3, 4), 1, False)]
 
 
 class UnbiasedOfAll(Composite):
     """The same over all dims."""
 
+    tags = ("reduction",)
     complex = True
 
     @classmethod
     def compose(cls, self, unbiased=True):
         return getattr(ops, cls.base_name)(self, None, correction=int(unbiased))
 
-    def samples(s):
-        yield s(s.real(3, 4), False)
+    samples = lambda s: [s(s.real(3, 4), False)]
 
 
 class var_correction(Spread):
@@ -423,19 +424,14 @@ class var_dim(UnbiasedOverDims):
     schema = ("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> Tensor")
     lower = "shape.var(False)"
-    tags = ("reduction",)
     core = "apart"
-
-    def samples(s):
-        yield s(s.real(3, 4), 1, False)
-        yield s(s.real(3, 4), 0, True, True)
+    samples = lambda s: [s(s.real(3, 4), 1, False), s(s.real(3, 4), 0, True, True)]
 
 
 class var_default(UnbiasedOfAll):
     """Variance of all elements, unbiased or not."""
     schema = "var(Tensor self, bool unbiased=True) -> Tensor"
     lower = "shape.var(False)"
-    tags = ("reduction",)
 
 
 class std_correction(Spread):
@@ -457,14 +453,12 @@ class std_dim(UnbiasedOverDims):
     schema = ("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> Tensor")
     lower = "shape.var(True)"
-    tags = ("reduction",)
 
 
 class std_default(UnbiasedOfAll):
     """Standard deviation of all elements, unbiased or not."""
     schema = "std(Tensor self, bool unbiased=True) -> Tensor"
     lower = "shape.var(True)"
-    tags = ("reduction",)
 
 
 class var_mean_correction(SpreadAndMean):
@@ -486,7 +480,6 @@ class var_mean_dim(UnbiasedOverDims):
     schema = ("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> (Tensor, Tensor)")
     lower = "shape.var_mean"
-    tags = ("reduction",)
     method = False
 
 
@@ -494,7 +487,6 @@ class var_mean_default(UnbiasedOfAll):
     """Variance (unbiased or not) and mean of all elements."""
     schema = "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)"
     lower = "shape.var_mean"
-    tags = ("reduction",)
     method = False
 
 
@@ -516,14 +508,12 @@ class std_mean_dim(UnbiasedOverDims):
     """Standard deviations (unbiased or not) and means over some dims."""
     schema = ("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
               " -> (Tensor, Tensor)")
-    tags = ("reduction",)
     method = False
 
 
 class std_mean_default(UnbiasedOfAll):
     """Standard deviation (unbiased or not) and mean of all elements."""
     schema = "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)"
-    tags = ("reduction",)
     method = False
 
 
@@ -648,8 +638,7 @@ class linalg_vector_norm(Reduction):
     dtype = lambda self, ord, dim, keepdim, dtype: (dtype or self.dtype).to_real()
     batch = dims("dim")
     complex = True
-    method = False
-    function = False
+    method = function = False
     namespace = "linalg"
 
     def run(xp, self, ord, dim, keepdim, dtype):
@@ -702,14 +691,12 @@ class linalg_vector_norm(Reduction):
         yield s(s.real(0, 3), 2, 0)
 
 
-class linalg__powsum(Composite):
+class linalg__powsum(ComplexComposite):
     """Sums of |x|^p over some dims: p-norms before the root."""
     schema = ("linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, "
               "*, ScalarType? dtype=None) -> Tensor")
     tags = ("reduction",)
-    complex = True
-    method = False
-    function = False
+    method = function = False
     namespace = "linalg"
 
     def compose(self, ord=2, dim=None, keepdim=False, dtype=None):
@@ -727,11 +714,10 @@ class linalg__powsum(Composite):
         yield s(s.real(0, 3), 2, 0)
 
 
-class norm_fro(Composite):
+class norm_fro(ComplexComposite):
     """Norm by name: "fro" is the 2-norm of all elements, "nuc" the sum of singular values."""
     schema = ("norm.str(Tensor self, str? p=\"fro\", int[1]? dim=None, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
-    complex = True
 
     def compose(self, p="fro", dim=None, keepdim=False, dtype=None):
         if p == "nuc":
@@ -747,47 +733,40 @@ class norm_fro(Composite):
         yield s(s.real(3, 4), dim=(0, 1), keepdim=True)
 
 
-class norm_p(Composite):
+class norm_p(ComplexComposite):
     """The p-norm over some dims."""
     schema = ("norm.p(Tensor self, Scalar p, int[1]? dim=None, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
-    complex = True
 
     def compose(self, p, dim=None, keepdim=False, dtype=None):
         return ops.linalg_vector_norm(self, p, dim, keepdim, dtype=dtype)
 
-    def samples(s):
-        yield s(s.real(3, 4), 1)
-        yield s(s.real(3, 4), 3, 1, True)
+    samples = lambda s: [s(s.real(3, 4), 1), s(s.real(3, 4), 3, 1, True)]
 
 
-class norm_Scalar(Composite):
+class norm_Scalar(ComplexComposite):
     """The p-norm of all elements."""
     schema = "norm.Scalar(Tensor self, Scalar p=2) -> Tensor"
     tags = ("reduction",)
     out = ("exact",)
-    complex = True
 
     def compose(self, p=2):
         return ops.linalg_vector_norm(self, p)
 
-    def samples(s):
-        yield s(s.real(3, 4))
+    samples = lambda s: [s(s.real(3, 4))]
 
 
-class norm_ScalarOpt_dim(Composite):
+class norm_ScalarOpt_dim(ComplexComposite):
     """The p-norm over some dims; 2 if p is None."""
     schema = ("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False)"
               " -> Tensor")
     tags = ("reduction",)
     out = ("exact",)
-    complex = True
 
     def compose(self, p, dim, keepdim=False):
         return ops.linalg_vector_norm(self, 2 if p is None else p, dim, keepdim)
 
-    def samples(s):
-        yield s(s.real(3, 4), None, 1)
+    samples = lambda s: [s(s.real(3, 4), None, 1)]
 
 
 class norm_ScalarOpt_dtype(Composite):
@@ -798,21 +777,20 @@ class norm_ScalarOpt_dtype(Composite):
     def compose(self, p, dtype):
         return ops.linalg_vector_norm(self, 2 if p is None else p, dtype=dtype)
 
-    def samples(s):
-        yield s(s.real(3, 4), None, dtype=dt.float64)
+    samples = lambda s: [s(s.real(3, 4), None, dtype=dt.float64)]
 
 
 class norm_ScalarOpt_dim_dtype(Composite):
     """The p-norm over some dims, computed in a given dtype."""
     schema = ("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, "
               "ScalarType dtype) -> Tensor")
+    writing = "dtype_out"
     tags = ("reduction",)
 
     def compose(self, p, dim, keepdim, dtype):
         return ops.linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
-    def samples(s):
-        yield s(s.real(3, 4), 1, [1], True, dtype=dt.float64)
+    samples = lambda s: [s(s.real(3, 4), 1, [1], True, dtype=dt.float64)]
 
 
 # ---------------------------------------------------------------------------------------------

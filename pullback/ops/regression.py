@@ -10,10 +10,11 @@ import math
 
 from ..array.dims import broadcast_shapes
 from ..array.dtype import title
-from ..core.op import Composite, Op
+from ..core.op import Op
 from ..errors import DTypeError, ShapeError
 from ..formulas.loss import bce_slope, loss_scale, reduce_loss, weighted
 from ..table.packets import ops
+from .kinds import ComplexComposite, Free
 from .loss import MEAN, NONE, SUM, check_reduction
 from .norm import narrowed, widened
 from .pointwise import refuse
@@ -57,23 +58,71 @@ def loss_shape(self, target, reduction):
     return () if reduction in (MEAN, SUM) else shape
 
 
-class mse_loss(Op):
+def scaled(formula: str) -> str:
+    """A formula for each element's share in the loss, scaled as the reduction does it."""
+    return f"{formula} * loss_scale(reduction, self.shape, target.shape)"
+
+
+class Loss(Op):
+    """A loss with one term for each element of input and target, reduced."""
+
+    autocast = "float32"
+    lies = "self"
+    cost = "reduce"
+    method = function = False
+
+
+class LossBackward(Op):
+    """The gradient of such a loss."""
+
+    lies = "self"
+    cost = "cheap"
+    method = function = False
+
+    def shape(grad_output, self, target, *rest):
+        return broadcast_shapes(self.shape, target.shape)
+
+
+class DifferenceLoss(Loss):
+    """A loss whose terms depend on the difference of input and target."""
+
+    out = ("castable",)
+    promote = "default"
+
+    def shape(self, target, reduction, *rest):
+        return loss_shape(self, target, reduction)
+
+    @classmethod
+    def batch(cls, n, batched, self, target, reduction, *rest):
+        a, b, _ = _batched_terms(n, batched[:2], self, target)
+        return reduce_loss(getattr(ops, cls.base_name)(a, b, NONE, *rest), reduction, keep=1)
+
+
+def symmetric(backward: str, rest: str) -> dict:
+    """Formulas of such a loss, which does not see which of the two is the target."""
+    return {"self": f"{backward}(grad, self, target, {rest})",
+            "target": f"{backward}(grad, target, self, {rest})"}
+
+
+class DifferenceLossBackward(LossBackward):
+    """The gradient of such a loss."""
+
+    promote = "default"
+
+    @classmethod
+    def batch(cls, n, batched, grad_output, self, target, reduction, *rest):
+        a, b, shape = _batched_terms(n, batched[1:3], self, target)
+        g = _pad_grad(grad_output, batched[0], len(shape)) * loss_scale(reduction, shape)
+        return getattr(ops, cls.base_name)(g, a, b, NONE, *rest).expand([n, *shape])
+
+
+class mse_loss(DifferenceLoss):
     """Squared differences, reduced."""
 
     schema = "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
     lower = "composite.mse"
-    autocast = "float32"
-    lies = "self"
-    out = ("castable",)
-    promote = "default"
-    grad = {
-        "self": "mse_loss_backward(grad, self, target, reduction)",
-        "target": "mse_loss_backward(grad, target, self, reduction)",
-    }
+    grad = symmetric("mse_loss_backward", "reduction")
     push = "reduce_loss((self_t - target_t) * (self_p - target_p) * 2, reduction)"
-    cost = "reduce"
-    method = False
-    function = False
 
     def run(xp, self, target, reduction):
         refuse("mse_cpu", self, "biuc")
@@ -87,13 +136,6 @@ class mse_loss(Op):
             total = total / flat.size if flat.size else total * xp.nan
         return narrowed(xp.asarray(total), self.dtype)
 
-    def shape(self, target, reduction):
-        return loss_shape(self, target, reduction)
-
-    def batch(n, batched, self, target, reduction):
-        a, b, _ = _batched_terms(n, batched[:2], self, target)
-        return reduce_loss(ops.mse_loss(a, b, 0), reduction, keep=1)
-
     def decomp(self, target, reduction):
         difference = self - target
         return reduce_loss(difference * difference, reduction)
@@ -106,14 +148,23 @@ class mse_loss(Op):
         yield s(s.real(0, 2), s.real(0, 2), 2)
 
 
-class mse_loss_backward(Op):
+def second_order(slope: str, curvature: str) -> tuple[dict, str]:
+    """Formulas of both modes for the gradient of such a loss, from those of the slope and of the
+    curvature of a term, in which `{0}` and `{1}` stand for input and target."""
+    at, at_p = ("self", "target"), ("self_p", "target_p")
+    bent = scaled(f"grad * grad_output * {curvature.format(*at)}")
+    pull = {"grad_output": scaled(f"grad * {slope.format(*at)}"), "self": bent, "target": f"-{bent}"}
+    return pull, (f"(grad_output_t * {slope.format(*at_p)} + grad_output_p"
+                  f" * {curvature.format(*at_p)} * (self_t - target_t))"
+                  " * loss_scale(reduction, self_p.shape, target_p.shape)")
+
+
+class mse_loss_backward(DifferenceLossBackward):
     """Gradient of mse_loss."""
 
     schema = ("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction)"
               " -> Tensor")
     lower = "composite.mse_backward"
-    lies = "self"
-    promote = "default"
     grad = {
         "grad_output": ("grad * (self - target)"
                         " * (2 * loss_scale(reduction, self.shape, target.shape))"),
@@ -122,23 +173,12 @@ class mse_loss_backward(Op):
     }
     push = ("(grad_output_t * (self_p - target_p) + grad_output_p * (self_t - target_t))"
             " * (2 * loss_scale(reduction, self_p.shape, target_p.shape))")
-    cost = "cheap"
-    method = False
-    function = False
 
     def run(xp, grad_output, self, target, reduction):
         g, x, t = widened(xp, grad_output), widened(xp, self), widened(xp, target)
         scale = 2 * loss_scale(reduction, x.shape, t.shape)
         out = xp.subtract(x, t)
         return narrowed(out * (g * scale), self.dtype)
-
-    def shape(grad_output, self, target, reduction):
-        return broadcast_shapes(self.shape, target.shape)
-
-    def batch(n, batched, grad_output, self, target, reduction):
-        a, b, shape = _batched_terms(n, batched[1:3], self, target)
-        g = _pad_grad(grad_output, batched[0], len(shape))
-        return (g * (a - b) * (2 * loss_scale(reduction, shape))).expand([n, *shape])
 
     def decomp(grad_output, self, target, reduction):
         return (self - target) * (grad_output * (2 * loss_scale(reduction, self.shape,
@@ -150,24 +190,14 @@ class mse_loss_backward(Op):
         yield s(s.real(), s.real(3, 4), s.real(3, 4), 2)
 
 
-class smooth_l1_loss(Op):
+class smooth_l1_loss(DifferenceLoss):
     """Squared differences near zero and absolute ones beyond `beta`, reduced."""
 
     schema = ("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.)"
               " -> Tensor")
-    autocast = "float32"
-    lies = "self"
-    out = ("castable",)
-    promote = "default"
-    grad = {
-        "self": "smooth_l1_loss_backward(grad, self, target, reduction, beta)",
-        "target": "smooth_l1_loss_backward(grad, target, self, reduction, beta)",
-    }
+    grad = symmetric("smooth_l1_loss_backward", "reduction, beta")
     push = ("reduce_loss(smooth_l1_slope(difference(self_p, target_p), beta) * (self_t - target_t),"
             " reduction)")
-    cost = "reduce"
-    method = False
-    function = False
 
     def run(xp, self, target, reduction, beta):
         refuse("smooth_l1_cpu", self, "biuc")
@@ -178,13 +208,6 @@ class smooth_l1_loss(Op):
         if beta > 0:
             size = xp.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
         return loss_value(xp, size, reduction, self.dtype)
-
-    def shape(self, target, reduction, beta):
-        return loss_shape(self, target, reduction)
-
-    def batch(n, batched, self, target, reduction, beta):
-        a, b, _ = _batched_terms(n, batched[:2], self, target)
-        return reduce_loss(ops.smooth_l1_loss(a, b, 0, beta), reduction, keep=1)
 
     def decomp(self, target, reduction, beta):
         size = (self - target).abs()
@@ -199,41 +222,19 @@ class smooth_l1_loss(Op):
         yield s(s.real(3, 4), s.real(4), 1, 2.0)
 
 
-class smooth_l1_loss_backward(Op):
+class smooth_l1_loss_backward(DifferenceLossBackward):
     """Gradient of smooth_l1_loss."""
 
     schema = ("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target,"
               " int reduction, float beta) -> Tensor")
-    lies = "self"
-    promote = "default"
-    grad = {
-        "grad_output": ("grad * smooth_l1_slope(difference(self, target), beta)"
-                        " * loss_scale(reduction, self.shape, target.shape)"),
-        "self": ("grad * grad_output * smooth_l1_curvature(difference(self, target), beta)"
-                 " * loss_scale(reduction, self.shape, target.shape)"),
-        "target": ("-grad * grad_output * smooth_l1_curvature(difference(self, target), beta)"
-                   " * loss_scale(reduction, self.shape, target.shape)"),
-    }
-    push = ("(grad_output_t * smooth_l1_slope(difference(self_p, target_p), beta) + grad_output_p"
-            " * smooth_l1_curvature(difference(self_p, target_p), beta) * (self_t - target_t))"
-            " * loss_scale(reduction, self_p.shape, target_p.shape)")
-    cost = "cheap"
-    method = False
-    function = False
+    grad, push = second_order("smooth_l1_slope(difference({0}, {1}), beta)",
+                              "smooth_l1_curvature(difference({0}, {1}), beta)")
 
     def run(xp, grad_output, self, target, reduction, beta):
         g, x, t = widened(xp, grad_output), widened(xp, self), widened(xp, target)
         out = xp.subtract(x, t)
         out = xp.clip(out / beta, -1, 1) if beta else xp.sign(out)
         return narrowed(out * (g * loss_scale(reduction, x.shape, t.shape)), self.dtype)
-
-    def shape(grad_output, self, target, reduction, beta):
-        return broadcast_shapes(self.shape, target.shape)
-
-    def batch(n, batched, grad_output, self, target, reduction, beta):
-        a, b, shape = _batched_terms(n, batched[1:3], self, target)
-        g = _pad_grad(grad_output, batched[0], len(shape)) * loss_scale(reduction, shape)
-        return ops.smooth_l1_loss_backward(g, a, b, 0, beta).expand([n, *shape])
 
     def decomp(grad_output, self, target, reduction, beta):
         difference = self - target
@@ -246,26 +247,16 @@ class smooth_l1_loss_backward(Op):
         yield s(s.real(), s.real(3, 4), s.real(3, 4), 2, 2.0)
 
 
-class huber_loss(Op):
+class huber_loss(DifferenceLoss):
     """Half squared differences near zero and scaled absolute ones beyond `delta`, reduced."""
 
     schema = ("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.)"
               " -> Tensor")
-    autocast = "float32"
-    lies = "self"
-    out = ("castable",)
-    promote = "default"
-    grad = {
-        "self": "huber_loss_backward(grad, self, target, reduction, delta)",
-        "target": "huber_loss_backward(grad, target, self, reduction, delta)",
-    }
+    grad = symmetric("huber_loss_backward", "reduction, delta")
     push = ("reduce_loss(huber_slope(self_p - target_p, delta) * (self_t - target_t),"
             " reduction).to(result.dtype)")
     check = lambda self, target, reduction, delta: refuse("huber_cpu", self, "biuc")
     dtype = "self.dtype"
-    cost = "reduce"
-    method = False
-    function = False
 
     def run(xp, self, target, reduction, delta):
         if delta <= 0:
@@ -274,79 +265,41 @@ class huber_loss(Op):
         terms = xp.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
         return loss_value(xp, terms, reduction, self.dtype)
 
-    def shape(self, target, reduction, delta):
-        return loss_shape(self, target, reduction)
-
-    def batch(n, batched, self, target, reduction, delta):
-        a, b, _ = _batched_terms(n, batched[:2], self, target)
-        return reduce_loss(ops.huber_loss(a, b, 0, delta), reduction, keep=1)
-
     def decomp(self, target, reduction, delta):
         size = (self - target).abs()
         terms = ops.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
         return reduce_loss(terms, reduction).to(self.dtype)
 
-    def samples(s):
-        for reduction in (0, 1, 2):
-            yield s(s.real(3, 4), s.real(3, 4), reduction)
-        yield s(s.real(3, 4), s.real(3, 4), 1, 0.5)
-        yield s(s.real(3, 4), s.real(4), 1, 2.0)
+    samples = smooth_l1_loss.samples
 
 
-class huber_loss_backward(Op):
+class huber_loss_backward(DifferenceLossBackward):
     """Gradient of huber_loss."""
 
     schema = ("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction,"
               " float delta) -> Tensor")
     alike = ("grad_output", "self", "target")
-    lies = "self"
-    promote = "default"
-    grad = {
-        "grad_output": ("grad * huber_slope(self - target, delta)"
-                        " * loss_scale(reduction, self.shape, target.shape)"),
-        "self": ("grad * grad_output * huber_curvature(self - target, delta)"
-                 " * loss_scale(reduction, self.shape, target.shape)"),
-        "target": ("-grad * grad_output * huber_curvature(self - target, delta)"
-                   " * loss_scale(reduction, self.shape, target.shape)"),
-    }
-    push = ("(grad_output_t * huber_slope(self_p - target_p, delta) + grad_output_p"
-            " * huber_curvature(self_p - target_p, delta) * (self_t - target_t))"
-            " * loss_scale(reduction, self_p.shape, target_p.shape)")
-    cost = "cheap"
-    method = False
-    function = False
+    grad, push = second_order("huber_slope({0} - {1}, delta)",
+                              "huber_curvature({0} - {1}, delta)")
 
     def run(xp, grad_output, self, target, reduction, delta):
         g, x, t = widened(xp, grad_output), widened(xp, self), widened(xp, target)
         out = xp.clip(xp.subtract(x, t), -delta, delta)
         return narrowed(out * (g * loss_scale(reduction, x.shape, t.shape)), self.dtype)
 
-    def shape(grad_output, self, target, reduction, delta):
-        return broadcast_shapes(self.shape, target.shape)
-
-    def batch(n, batched, grad_output, self, target, reduction, delta):
-        a, b, shape = _batched_terms(n, batched[1:3], self, target)
-        g = _pad_grad(grad_output, batched[0], len(shape)) * loss_scale(reduction, shape)
-        return ops.huber_loss_backward(g, a, b, 0, delta).expand([n, *shape])
-
     def decomp(grad_output, self, target, reduction, delta):
         slope = (self - target).clamp(-delta, delta)
         return slope * (grad_output * loss_scale(reduction, self.shape, target.shape))
 
-    def samples(s):
-        yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4), 0, 1.0)
-        yield s(s.real(), s.real(3, 4), s.real(3, 4), 1, 0.5)
-        yield s(s.real(), s.real(3, 4), s.real(3, 4), 2, 2.0)
+    samples = smooth_l1_loss_backward.samples
 
 
-class l1_loss(Composite):
+class l1_loss(ComplexComposite):
     """Absolute differences, reduced."""
 
     schema = "l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
     autocast = "float32"
-    method = False
-    function = False
-    complex = True
+    method = function = False
 
     def compose(self, target, reduction):
         return reduce_loss((self - target).abs(), reduction)
@@ -389,23 +342,17 @@ def _logits_terms(self, target, weight, pos_weight):
     return weighted((1 - target) * self + soft, weight)
 
 
-class binary_cross_entropy(Op):
+class binary_cross_entropy(Loss):
     """Cross entropy between probabilities and targets, reduced."""
 
     schema = ("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None,"
               " int reduction=Mean) -> Tensor")
-    autocast = "float32"
-    lies = "self"
     grad = {
         "self": "binary_cross_entropy_backward(grad, self, target, weight, reduction)",
-        "target": ("grad * bce_target_slope(self, weight)"
-                   " * loss_scale(reduction, self.shape, target.shape)"),
+        "target": scaled("grad * bce_target_slope(self, weight)"),
     }
     push = ("reduce_loss(binary_cross_entropy_backward(self_t, self_p, target_p, weight, 0)"
             " + bce_target_slope(self_p, weight) * target_t, reduction)")
-    cost = "reduce"
-    method = False
-    function = False
 
     def run(xp, self, target, weight, reduction):
         refuse("binary_cross_entropy", self, "biuc")
@@ -437,28 +384,21 @@ class binary_cross_entropy(Op):
                 s.real(3, 4, low=0.1, high=1), 1)
 
 
-class binary_cross_entropy_backward(Op):
+class binary_cross_entropy_backward(LossBackward):
     """Gradient of binary_cross_entropy."""
 
     schema = ("binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target,"
               " Tensor? weight=None, int reduction=Mean) -> Tensor")
     alike = ("grad_output", "self", "target")
-    lies = "self"
     grad = {
-        "grad_output": ("grad * bce_slope(self, target, weight)"
-                        " * loss_scale(reduction, self.shape, target.shape)"),
-        "self": ("grad * grad_output * bce_curvature(self, target, weight)"
-                 " * loss_scale(reduction, self.shape, target.shape)"),
-        "target": ("grad * grad_output * bce_mixed(self, weight)"
-                   " * loss_scale(reduction, self.shape, target.shape)"),
+        "grad_output": scaled("grad * bce_slope(self, target, weight)"),
+        "self": scaled("grad * grad_output * bce_curvature(self, target, weight)"),
+        "target": scaled("grad * grad_output * bce_mixed(self, weight)"),
     }
     push = ("(grad_output_t * bce_slope(self_p, target_p, weight) + grad_output_p"
             " * (bce_curvature(self_p, target_p, weight) * self_t"
             " + bce_mixed(self_p, weight) * target_t))"
             " * loss_scale(reduction, self_p.shape, target_p.shape)")
-    cost = "cheap"
-    method = False
-    function = False
 
     def run(xp, grad_output, self, target, weight, reduction):
         g, p, t = widened(xp, grad_output), widened(xp, self), widened(xp, target)
@@ -466,9 +406,6 @@ class binary_cross_entropy_backward(Op):
         if weight is not None:
             out = out * widened(xp, weight)
         return narrowed(out * (g * loss_scale(reduction, p.shape, t.shape)), self.dtype)
-
-    def shape(grad_output, self, target, weight, reduction):
-        return broadcast_shapes(self.shape, target.shape)
 
     def batch(n, batched, grad_output, self, target, weight, reduction):
         (p, t, w), shape = _batched_with_weights(n, batched[1:4], (self, target, weight))
@@ -495,7 +432,7 @@ def _check_float_target(self, target):
         raise DTypeError(f"result type {found} can't be cast to the desired output type {wanted}")
 
 
-class binary_cross_entropy_with_logits(Op):
+class binary_cross_entropy_with_logits(Loss):
     """Cross entropy between sigmoid(self) and targets, stable for any logit, reduced.
 
     It has the dtype of the targets, as in PyTorch, which computes it in the memory of 1 - target.
@@ -503,22 +440,15 @@ class binary_cross_entropy_with_logits(Op):
 
     schema = ("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None,"
               " Tensor? pos_weight=None, int reduction=Mean) -> Tensor")
-    autocast = "float32"
-    lies = "self"
     promote = "keep"
     dtype = "target.dtype"
     grad = {
-        "self": ("grad * logits_slope(self, target, weight, pos_weight)"
-                 " * loss_scale(reduction, self.shape, target.shape)"),
-        "target": ("grad * logits_target_slope(self, weight, pos_weight, log_sigmoid)"
-                   " * loss_scale(reduction, self.shape, target.shape)"),
+        "self": scaled("grad * logits_slope(self, target, weight, pos_weight)"),
+        "target": scaled("grad * logits_target_slope(self, weight, pos_weight, log_sigmoid)"),
     }
     push = ("reduce_loss(logits_slope(self_p, target_p, weight, pos_weight) * self_t"
             " + logits_target_slope(self_p, weight, pos_weight, log_sigmoid) * target_t,"
             " reduction)")
-    cost = "reduce"
-    method = False
-    function = False
 
     def run(xp, self, target, weight, pos_weight, reduction):
         refuse("binary_cross_entropy_with_logits", self, "biuc")
@@ -554,13 +484,12 @@ class binary_cross_entropy_with_logits(Op):
                 s.real(4, low=0.1, high=2), 1)
 
 
-class kl_div(Composite):
+class kl_div(Free):
     """Divergence of `target` from the distribution whose logarithm is `self`, reduced."""
 
     schema = ("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False)"
               " -> Tensor")
     autocast = "float32"
-    method = False
 
     def compose(self, target, reduction, log_target):
         if log_target:
@@ -576,13 +505,12 @@ class kl_div(Composite):
         yield s(s.real(3, 4), s.real(3, 4), 1, log_target=True)
 
 
-class poisson_nll_loss(Composite):
+class poisson_nll_loss(Free):
     """Negative log likelihood of counts under Poisson distributions, reduced."""
 
     schema = ("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps,"
               " int reduction) -> Tensor")
     autocast = "float32"
-    method = False
 
     def compose(input, target, log_input, full, eps, reduction):
         terms = input.exp() - target * input if log_input else input - target * (input + eps).log()

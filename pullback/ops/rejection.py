@@ -13,7 +13,7 @@ from ..errors import BadValue, DTypeError
 from ..table.packets import ops
 from .gamma_kernels import beta_ratio, beta_slope, gamma_ratio
 from .layout import in_front, pad_rank
-from .pointwise import title
+from .pointwise import DerivativeOfOrder, title
 from .random import on_host, placed, source
 
 
@@ -24,25 +24,36 @@ def _double_or_single(array, name: str) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{title(kind)}'")
 
 
-class poisson(Random):
+class DrawnWith(Random):
+    """Numbers that `draw` gives, drawn with the parameters that a tensor holds."""
+
+    draw = None
+    label = ""  # how messages call the kernel
+    method = False
+    shape = "tuple(self.shape)"
+
+    @classmethod
+    def run(cls, xp, self, generator):
+        _double_or_single(self, cls.label)
+        return placed(xp, cls.draw(source(generator), on_host(self)))
+
+    @classmethod
+    def batch(cls, n, batched, self, generator):
+        return getattr(ops, cls.base_name)(in_front(self, batched[0], n), generator)
+
+
+class poisson(DrawnWith):
     """Poisson numbers with the rates that a tensor gives."""
 
     schema = "poisson(Tensor self, Generator? generator=None) -> Tensor"
-    method = False
     constant = ("self",)
-    shape = "tuple(self.shape)"
 
     def run(xp, self, generator):
         if dt.of(self.dtype).category != 2:
             raise NotImplementedError(f"\"poisson_cpu\" not implemented for '{title(self.dtype)}'")
         return placed(xp, rejection.poisson(source(generator), on_host(self)))
 
-    def batch(n, batched, self, generator):
-        return ops.poisson(in_front(self, batched[0], n), generator)
-
-    def samples(s):
-        yield s(s.real(2, 3, low=0.1, high=30))
-        yield s(s.real(0, 3, low=0.1, high=30))
+    samples = lambda s: [s(s.real(2, 3, low=0.1, high=30)), s(s.real(0, 3, low=0.1, high=30))]
 
 
 class binomial(Random):
@@ -75,45 +86,29 @@ class binomial(Random):
         yield s(s.tensor([[3.0], [40.0]], dt.float64), s.tensor([0.2, 0.5, 0.9], dt.float64))
 
 
-class _standard_gamma(Random):
+class _standard_gamma(DrawnWith):
     """Gamma numbers with the shapes that a tensor gives, and scale 1."""
 
     schema = "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor"
-    method = False
-    shape = "tuple(self.shape)"
+    draw, label = rejection.standard_gamma, "gamma_cpu"
     grad = {"self": "grad * _standard_gamma_grad(self, result)"}
     push = "self_t * _standard_gamma_grad(self_p, result)"
 
-    def run(xp, self, generator):
-        _double_or_single(self, "gamma_cpu")
-        return placed(xp, rejection.standard_gamma(source(generator), on_host(self)))
-
-    def batch(n, batched, self, generator):
-        return ops._standard_gamma(in_front(self, batched[0], n), generator)
-
-    def samples(s):
-        yield s(s.real(2, 3, low=0.1, high=5))
-        yield s(s.real(low=0.1, high=5))
+    samples = lambda s: [s(s.real(2, 3, low=0.1, high=5)), s(s.real(low=0.1, high=5))]
 
 
-class _gamma_ratio(Pointwise):
+class _gamma_ratio(DerivativeOfOrder):
     """Derivative of some order by a of the incomplete gamma function P(a, x), over the density."""
 
-    ordered = False
     schema = "_gamma_ratio(Tensor self, Tensor other, int order) -> Tensor"
-    kept = "function"
-    promote = "float"
     grad = {
         "self": "grad * (_gamma_ratio(self, other, order + 1) - _gamma_ratio(self, other, order)"
         " * (other.log() - self.digamma()))",
         "other": "grad * (gamma_log_derivatives(self, other, order)"
         " - _gamma_ratio(self, other, order) * ((self - 1) / other - 1))",
     }
-    inplace = method = function = False
     cost = "heavy"
-
-    def run(xp, self, other, order):
-        return gamma_ratio(xp, self, other, order)
+    run = gamma_ratio
 
     def samples(s):
         for order in (1, 2):
@@ -149,35 +144,26 @@ class _standard_gamma_grad(Pointwise):
         yield s(s.real(0, low=0.4, high=4), s.real(0, low=0.4, high=4))
 
 
-class _sample_dirichlet(Random):
+class _sample_dirichlet(DrawnWith):
     """Points of the simplex in the last dim, drawn with the concentrations that a tensor gives."""
 
     schema = "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor"
-    method = False
-    shape = "tuple(self.shape)"
+    draw, label = rejection.dirichlet, "dirichlet"
     grad = {"self": "dirichlet_pullback(grad, self, result)"}
     push = "dirichlet_push(self_p, self_t, result)"
-
-    def run(xp, self, generator):
-        _double_or_single(self, "dirichlet")
-        return placed(xp, rejection.dirichlet(source(generator), on_host(self)))
 
     def batch(n, batched, self, generator):
         self = in_front(self, batched[0], n)
         rows = self if self.ndim > 1 else self.unsqueeze(1)
         return ops._sample_dirichlet(rows, generator).reshape(self.shape)
 
-    def samples(s):
-        yield s(s.real(2, 3, low=0.1, high=5))
+    samples = lambda s: [s(s.real(2, 3, low=0.1, high=5))]
 
 
-class _beta_ratio(Pointwise):
+class _beta_ratio(DerivativeOfOrder):
     """Derivative of some order by a and b of the beta distribution function, over the density."""
 
-    ordered = False
     schema = "_beta_ratio(Tensor self, Tensor a, Tensor b, int i, int j) -> Tensor"
-    kept = "function"
-    promote = "float"
     grad = {
         "self": "grad * (beta_derivatives(self, a, b, i, j)"
         " - result * ((a - 1) / self - (b - 1) / (1 - self)))",
@@ -186,11 +172,8 @@ class _beta_ratio(Pointwise):
         "b": "grad * (_beta_ratio(self, a, b, i, j + 1)"
         " - result * beta_derivatives(self, a, b, 0, 1))",
     }
-    inplace = method = function = False
     cost = "heavy"
-
-    def run(xp, self, a, b, i, j):
-        return beta_ratio(xp, self, a, b, i, j)
+    run = beta_ratio
 
     def samples(s):
         x, a, b = s.values([0.2, 0.5, 0.9]), s.values([0.7, 2.0, 5.0]), s.values([3.0, 1.0, 0.6])
@@ -214,8 +197,7 @@ class _dirichlet_grad(Pointwise):
                 raise DTypeError(f"Found dtype {title(other.dtype)} but expected {title(x.dtype)}")
         _double_or_single(x, "_dirichlet_grad_cpu")
 
-    def run(xp, x, alpha, total):
-        return beta_slope(xp, x, alpha, total)
+    run = beta_slope
 
     def samples(s):
         yield s(s.values([0.2, 0.3, 0.5]), s.values([0.5, 1.0, 2.0]), s.values([3.5]))

@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-from ..core.op import Composite, Op
-from ..core.state import fast
+from ..core.op import Composite
 from ..errors import DataDependentError, DTypeError, ShapeError
 from ..table.packets import ops
+from ..threads.state import fast
+from .kinds import ComplexComposite, Free, Moving
 
 # ---------------------------------------------------------------------------------------------
 # One step: (gates of the input, hidden state, weights) -> hidden state; its first part is the
@@ -56,15 +57,15 @@ class Weights:
         return replace(self, turned=self.w_hh.t())
 
 
-def _tanh_step(input_gates, hidden, weights):
+def tanh_step(input_gates, hidden, weights):
     return (weights.gates(input_gates, hidden[0]).tanh(),)
 
 
-def _relu_step(input_gates, hidden, weights):
+def relu_step(input_gates, hidden, weights):
     return (weights.gates(input_gates, hidden[0]).relu(),)
 
 
-def _lstm_step(input_gates, hidden, weights):
+def lstm_step(input_gates, hidden, weights):
     gates = weights.hidden_gates(hidden[0])
     out, cell, _ = ops._thnn_fused_lstm_cell(input_gates, gates, hidden[1])
     if weights.w_hr is not None:
@@ -72,7 +73,7 @@ def _lstm_step(input_gates, hidden, weights):
     return out, cell
 
 
-def _gru_step(input_gates, hidden, weights):
+def gru_step(input_gates, hidden, weights):
     gates = weights.hidden_gates(hidden[0])
     return (ops._thnn_fused_gru_cell(input_gates, gates, hidden[0])[0],)
 
@@ -108,53 +109,49 @@ def _cell_samples(gates):
     return samples
 
 
-class rnn_tanh_cell(Composite):
+class rnn_tanh_cell(Free):
     """One step of a simple recurrent network: tanh of a linear map of input and hidden state."""
 
     schema = ("rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None,"
               " Tensor? b_hh=None) -> Tensor")
-    method = False
     samples = _cell_samples(1)
 
     def compose(input, hx, w_ih, w_hh, b_ih, b_hh):
-        return _cell(_tanh_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+        return _cell(tanh_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-class rnn_relu_cell(Composite):
+class rnn_relu_cell(Free):
     """One step of a simple recurrent network with relu in place of tanh."""
 
     schema = ("rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None,"
               " Tensor? b_hh=None) -> Tensor")
-    method = False
     samples = _cell_samples(1)
 
     def compose(input, hx, w_ih, w_hh, b_ih, b_hh):
-        return _cell(_relu_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+        return _cell(relu_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-class gru_cell(Composite):
+class gru_cell(Free):
     """One step of a gated recurrent unit."""
 
     schema = ("gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None,"
               " Tensor? b_hh=None) -> Tensor")
-    method = False
     samples = _cell_samples(3)
 
     def compose(input, hx, w_ih, w_hh, b_ih, b_hh):
-        return _cell(_gru_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+        return _cell(gru_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-class lstm_cell(Composite):
+class lstm_cell(Free):
     """One step of a long short-term memory: new hidden state and new cell."""
 
     schema = ("lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None,"
               " Tensor? b_hh=None) -> (Tensor, Tensor)")
-    method = False
 
     def compose(input, hx, w_ih, w_hh, b_ih, b_hh):
         if len(hx) != 2:
             raise ShapeError("lstm_cell expects two hidden states")
-        return _cell(_lstm_step, input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
+        return _cell(lstm_step, input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
 
     def samples(s):
         yield s(s.real(2, 3), [s.real(2, 4), s.real(2, 4)], s.real(16, 3), s.real(16, 4),
@@ -219,7 +216,7 @@ def _packed_backward(step, weights, gates, sizes, first):
 # Stacks of layers
 
 
-def _gathered(params, has_biases, projected) -> list[Weights]:
+def gathered(params, has_biases, projected) -> list[Weights]:
     """The flat list of parameters as one `Weights` for each layer and direction."""
     width = 2 + 2 * bool(has_biases) + bool(projected)
     if len(params) % width:
@@ -233,8 +230,13 @@ def _gathered(params, has_biases, projected) -> list[Weights]:
     return found
 
 
-def _stacked(step, input, sizes, states, weights, num_layers, dropout, train, bidirectional):
-    """Output and final states; `states` has one tensor (layers x directions, ...) per part."""
+def stacked(step, input, sizes, states, weights, num_layers, dropout, train, bidirectional,
+            thin=None):
+    """Output and final states; `states` has one tensor (layers x directions, ...) per part.
+
+    `thin(input, dropout)` is between the layers: it is dropout if nothing else is given.
+    """
+    thin = thin or (lambda input, p: ops.dropout(input, p, True))
     directions = 2 if bidirectional else 1
     if any(part.shape[0] < num_layers * directions for part in states):
         raise ShapeError("Expected more hidden states in stacked_rnn")
@@ -253,7 +255,7 @@ def _stacked(step, input, sizes, states, weights, num_layers, dropout, train, bi
             final.append(hidden)
         input = outputs[0] if directions == 1 else ops.cat(outputs, -1)
         if train and dropout != 0 and layer < num_layers - 1:
-            input = ops.dropout(input, dropout, True)
+            input = thin(input, dropout)
     return input, [ops.stack(list(same), 0) for same in zip(*final, strict=True)]
 
 
@@ -263,14 +265,15 @@ def _batch_sizes(batch_sizes) -> list[int]:
     return batch_sizes.tolist()
 
 
-def _layers(step, input, sizes, states, params, has_biases, num_layers, dropout, train,
-            bidirectional, batch_first=False):
+def layers(step, input, sizes, states, params, has_biases, num_layers, dropout, train,
+           bidirectional, batch_first=False, thin=None):
+    """Output and final states of a stack with a flat list of parameters."""
     projected = len(states) == 2 and states[0].shape[-1] != states[1].shape[-1]
-    weights = _gathered(params, has_biases, projected)
+    weights = gathered(params, has_biases, projected)
     if batch_first:
         input = input.transpose(0, 1)
-    out, final = _stacked(step, input, sizes, states, weights, num_layers, dropout, train,
-                          bidirectional)
+    out, final = stacked(step, input, sizes, states, weights, num_layers, dropout, train,
+                         bidirectional, thin)
     return (out.transpose(0, 1) if batch_first else out, *final)
 
 
@@ -279,7 +282,7 @@ def _check_pair(hx):
         raise ShapeError("lstm expects two hidden states")
 
 
-def _parameters(s, gates, hidden, input, layers=1, directions=1, biases=True, projected=0):
+def parameters(s, gates, hidden, input, layers=1, directions=1, biases=True, projected=0):
     """Small random parameters of a stack."""
     rows, width = gates * hidden, projected or hidden
     found = []
@@ -294,10 +297,10 @@ def _parameters(s, gates, hidden, input, layers=1, directions=1, biases=True, pr
 
 def _padded_samples(gates):
     def samples(s):
-        yield s(s.real(3, 2, 3), s.real(1, 2, 2), _parameters(s, gates, 2, 3), True, 1, 0.0, True,
+        yield s(s.real(3, 2, 3), s.real(1, 2, 2), parameters(s, gates, 2, 3), True, 1, 0.0, True,
                 False, False)
         yield s(s.real(2, 3, 3), s.real(4, 2, 2),
-                _parameters(s, gates, 2, 3, 2, 2, biases=False), False, 2, 0.0, False, True, True)
+                parameters(s, gates, 2, 3, 2, 2, biases=False), False, 2, 0.0, False, True, True)
     return samples
 
 
@@ -305,47 +308,45 @@ def _packed_samples(gates):
     def samples(s):
         sizes = s.int(3) * 0 + s.int(low=2, high=3)
         sizes[2] = 1
-        yield s(s.real(5, 3), sizes, s.real(1, 2, 2), _parameters(s, gates, 2, 3), True, 1, 0.0,
+        yield s(s.real(5, 3), sizes, s.real(1, 2, 2), parameters(s, gates, 2, 3), True, 1, 0.0,
                 True, False)
-        yield s(s.real(5, 3), sizes, s.real(2, 2, 2), _parameters(s, gates, 2, 3, 1, 2), True, 1,
+        yield s(s.real(5, 3), sizes, s.real(2, 2, 2), parameters(s, gates, 2, 3, 1, 2), True, 1,
                 0.0, True, True)
     return samples
 
 
-class lstm_input(Composite):
+class lstm_input(Free):
     """Layers of long short-term memory over padded sequences: output, hidden states, cells."""
 
     schema = ("lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases,"
               " int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)"
               " -> (Tensor, Tensor, Tensor)")
     tags = ("nondeterministic_seeded",)
-    method = False
 
     def compose(input, hx, params, *rest):
         _check_pair(hx)
-        return _layers(_lstm_step, input, None, hx, params, *rest)
+        return layers(lstm_step, input, None, hx, params, *rest)
 
     def samples(s):
-        yield s(s.real(3, 2, 3), [s.real(1, 2, 2), s.real(1, 2, 2)], _parameters(s, 4, 2, 3), True,
+        yield s(s.real(3, 2, 3), [s.real(1, 2, 2), s.real(1, 2, 2)], parameters(s, 4, 2, 3), True,
                 1, 0.0, True, False, False)
         yield s(s.real(2, 2, 3), [s.real(4, 2, 2), s.real(4, 2, 2)],
-                _parameters(s, 4, 2, 3, 2, 2, biases=False), False, 2, 0.0, False, True, True)
+                parameters(s, 4, 2, 3, 2, 2, biases=False), False, 2, 0.0, False, True, True)
         yield s(s.real(2, 2, 3), [s.real(1, 2, 1), s.real(1, 2, 2)],
-                _parameters(s, 4, 2, 3, projected=1), True, 1, 0.0, False, False, False)
+                parameters(s, 4, 2, 3, projected=1), True, 1, 0.0, False, False, False)
 
 
-class lstm_data(Composite):
+class lstm_data(Free):
     """Layers of long short-term memory over packed sequences."""
 
     schema = ("lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params,"
               " bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
               " -> (Tensor, Tensor, Tensor)")
     tags = ("nondeterministic_seeded",)
-    method = False
 
     def compose(data, batch_sizes, hx, params, *rest):
         _check_pair(hx)
-        return _layers(_lstm_step, data, _batch_sizes(batch_sizes), hx, params, *rest)
+        return layers(lstm_step, data, _batch_sizes(batch_sizes), hx, params, *rest)
 
     def samples(s):
         for case in _packed_samples(4)(s):
@@ -353,88 +354,82 @@ class lstm_data(Composite):
             yield s(data, sizes, [hx, hx * 0.5], *rest)
 
 
-class gru_input(Composite):
+class gru_input(Free):
     """Layers of gated recurrent units over padded sequences: output and hidden states."""
 
     schema = ("gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers,"
               " float dropout, bool train, bool bidirectional, bool batch_first)"
               " -> (Tensor, Tensor)")
     tags = ("nondeterministic_seeded",)
-    method = False
     samples = _padded_samples(3)
 
     def compose(input, hx, params, *rest):
-        return _layers(_gru_step, input, None, [hx], params, *rest)
+        return layers(gru_step, input, None, [hx], params, *rest)
 
 
-class gru_data(Composite):
+class gru_data(Free):
     """Layers of gated recurrent units over packed sequences."""
 
     schema = ("gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params,"
               " bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
               " -> (Tensor, Tensor)")
     tags = ("nondeterministic_seeded",)
-    method = False
     samples = _packed_samples(3)
 
     def compose(data, batch_sizes, hx, params, *rest):
-        return _layers(_gru_step, data, _batch_sizes(batch_sizes), [hx], params, *rest)
+        return layers(gru_step, data, _batch_sizes(batch_sizes), [hx], params, *rest)
 
 
-class rnn_tanh_input(Composite):
+class rnn_tanh_input(Free):
     """Layers of simple recurrent networks over padded sequences: output and hidden states."""
 
     schema = ("rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases,"
               " int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)"
               " -> (Tensor, Tensor)")
     tags = ("nondeterministic_seeded",)
-    method = False
     samples = _padded_samples(1)
 
     def compose(input, hx, params, *rest):
-        return _layers(_tanh_step, input, None, [hx], params, *rest)
+        return layers(tanh_step, input, None, [hx], params, *rest)
 
 
-class rnn_tanh_data(Composite):
+class rnn_tanh_data(Free):
     """Layers of simple recurrent networks over packed sequences."""
 
     schema = ("rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params,"
               " bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
               " -> (Tensor, Tensor)")
     tags = ("nondeterministic_seeded",)
-    method = False
     samples = _packed_samples(1)
 
     def compose(data, batch_sizes, hx, params, *rest):
-        return _layers(_tanh_step, data, _batch_sizes(batch_sizes), [hx], params, *rest)
+        return layers(tanh_step, data, _batch_sizes(batch_sizes), [hx], params, *rest)
 
 
-class rnn_relu_input(Composite):
+class rnn_relu_input(Free):
     """rnn_tanh.input with relu in place of tanh."""
 
     schema = ("rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases,"
               " int num_layers, float dropout, bool train, bool bidirectional, bool batch_first)"
               " -> (Tensor, Tensor)")
     tags = ("nondeterministic_seeded",)
-    method = False
     samples = _padded_samples(1)
 
     def compose(input, hx, params, *rest):
-        return _layers(_relu_step, input, None, [hx], params, *rest)
+        return layers(relu_step, input, None, [hx], params, *rest)
 
 
-class rnn_relu_data(Composite):
+class rnn_relu_data(Free):
     """rnn_tanh.data with relu in place of tanh."""
 
     schema = ("rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params,"
               " bool has_biases, int num_layers, float dropout, bool train, bool bidirectional)"
               " -> (Tensor, Tensor)")
     tags = ("nondeterministic_seeded",)
-    method = False
     samples = _packed_samples(1)
 
     def compose(data, batch_sizes, hx, params, *rest):
-        return _layers(_relu_step, data, _batch_sizes(batch_sizes), [hx], params, *rest)
+        return layers(relu_step, data, _batch_sizes(batch_sizes), [hx], params, *rest)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -469,19 +464,16 @@ def _checked_lengths(lengths, batch: int) -> list[int]:
     return numbers
 
 
-class _pack_padded_sequence(Op):
+class _pack_padded_sequence(Moving):
     """The rows of padded sequences without their padding, step by step, and the steps' sizes."""
 
     schema = ("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first)"
               " -> (Tensor, Tensor)")
     kept = "values"
-    promote = "keep"
     grad = {"input": "_pack_padded_sequence_backward(grad, input.shape, result1, batch_first)"}
     linear = ("input",)
     nondiff = ("lengths",)
     diff_outputs = (True, False)
-    cost = "cheap"
-    complex = True
     method = False
 
     def run(xp, input, lengths, batch_first):
@@ -520,8 +512,7 @@ class _pack_padded_sequence_backward(Composite):
 
     schema = ("_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes,"
               " bool batch_first) -> Tensor")
-    method = False
-    function = False
+    method = function = False
 
     def compose(grad, input_size, batch_sizes, batch_first):
         steps, batch = input_size[1::-1] if batch_first else input_size[:2]
@@ -540,12 +531,11 @@ def _spread(rows, places, count: int, fill):
     return ops.index_copy(ops.new_full(rows, [count, *rows.shape[1:]], fill), 0, places, rows)
 
 
-class _pad_packed_sequence(Composite):
+class _pad_packed_sequence(Free):
     """Packed sequences with padding again, and their lengths."""
 
     schema = ("_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first,"
               " Scalar padding_value, int total_length) -> (Tensor, Tensor)")
-    method = False
 
     def compose(data, batch_sizes, batch_first, padding_value, total_length):
         sizes = _batch_sizes(batch_sizes)
@@ -569,14 +559,12 @@ class _pad_packed_sequence(Composite):
         yield s(s.real(7, 2), sizes, True, -1.0, 4)
 
 
-class pad_sequence(Composite):
+class pad_sequence(ComplexComposite):
     """Sequences of different lengths in one tensor, padded at one end."""
 
     schema = ("pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.,"
               " str padding_side=\"right\") -> Tensor")
-    method = False
-    function = False
-    complex = True
+    method = function = False
 
     def compose(sequences, batch_first, padding_value, padding_side):
         if not sequences:

@@ -46,17 +46,38 @@ def _check_gates(input_gates, hidden_gates, state, count):
                              f"{list(gates.shape)}")
 
 
+class FusedStep(Op):
+    """A step of a recurrent cell behind its linear maps, or the gradients of one."""
+
+    complex = None
+    cost = "cheap"
+    method = function = False
+
+
+class FusedCell(FusedStep):
+    """A step from `gates` gates of inputs and as many of the hidden state."""
+
+    alike = ("input_gates", "hidden_gates")
+    gates: int
+
+    @classmethod
+    def samples(cls, s):
+        width = 3 * cls.gates
+        yield s(s.real(2, width), s.real(2, width), s.real(2, 3))
+        yield s(s.real(2, width), s.real(width, 2).T, s.real(2, 3), s.real(width), s.real(width))
+        yield s(s.real(0, width), s.real(0, width), s.real(0, 3))
+
+
 # ---------------------------------------------------------------------------------------------
 # LSTM
 
 
-class _thnn_fused_lstm_cell(Op):
+class _thnn_fused_lstm_cell(FusedCell):
     """New hidden state and cell from the gates of an LSTM; also the activated gates."""
 
-    complex = None
     schema = ("_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx,"
               " Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)")
-    alike = ("input_gates", "hidden_gates")
+    gates = 4
     wide = ("cx",)
     grad = {"input_gates, hidden_gates, cx, input_bias, hidden_bias": (
         "lstm_cell_grads(grads, cx, result1, result2, is_grad_enabled(),"
@@ -64,10 +85,6 @@ class _thnn_fused_lstm_cell(Op):
     push = {"result0, result1, result2": (
         "lstm_cell_push(input_gates_t, hidden_gates_t, cx_p, cx_t, input_bias_t, hidden_bias_t,"
         " result1, result2)")}
-    diff_outputs = (True, True, True)
-    cost = "cheap"
-    method = False
-    function = False
 
     def run(xp, input_gates, hidden_gates, cx, input_bias, hidden_bias):
         _check_gates(input_gates, hidden_gates, cx, 4)
@@ -95,23 +112,14 @@ class _thnn_fused_lstm_cell(Op):
         cy = keep * cx + write * new
         return show * cy.tanh(), cy, ops.cat([write, keep, new, show], 1)
 
-    def samples(s):
-        yield s(s.real(2, 12), s.real(2, 12), s.real(2, 3))
-        yield s(s.real(2, 12), s.real(12, 2).T, s.real(2, 3), s.real(12), s.real(12))
-        yield s(s.real(0, 12), s.real(0, 12), s.real(0, 3))
 
-
-class _thnn_fused_lstm_cell_backward_impl(Op):
+class _thnn_fused_lstm_cell_backward_impl(FusedStep):
     """Gradients of the gates, the cell and (summed) the bias of an LSTM cell."""
 
-    complex = None
     schema = ("_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx,"
               " Tensor cy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor)")
     alike = ("workspace",)
     wide = ("grad_hy", "grad_cy", "cx", "cy")
-    cost = "cheap"
-    method = False
-    function = False
 
     def run(xp, grad_hy, grad_cy, cx, cy, workspace, has_bias):
         write, keep, new, show = _columns(workspace, 4)
@@ -160,8 +168,7 @@ class _thnn_fused_lstm_cell_backward(Composite):
     schema = ("_thnn_fused_lstm_cell_backward(Tensor? grad_hy, Tensor? grad_cy, Tensor cx,"
               " Tensor cy, Tensor workspace, bool has_bias)"
               " -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
-    method = False
-    function = False
+    method = function = False
 
     def compose(grad_hy, grad_cy, cx, cy, workspace, has_bias):
         gates, for_cx = lstm_cell_pull((grad_hy, grad_cy, None), cx, cy, workspace)
@@ -179,8 +186,7 @@ class _thnn_differentiable_lstm_cell_backward(Composite):
               " Tensor input_gates, Tensor hidden_gates, Tensor? input_bias, Tensor? hidden_bias,"
               " Tensor cx, Tensor cy) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
     alike = ("grad_hy", "grad_cy", "input_gates", "hidden_gates", "input_bias", "hidden_bias", "cx", "cy")
-    method = False
-    function = False
+    method = function = False
 
     def compose(grad_hy, grad_cy, input_gates, hidden_gates, input_bias, hidden_bias, cx, cy):
         work = ops._thnn_fused_lstm_cell(input_gates, hidden_gates, cx, input_bias, hidden_bias)[2]
@@ -197,23 +203,18 @@ class _thnn_differentiable_lstm_cell_backward(Composite):
 # GRU
 
 
-class _thnn_fused_gru_cell(Op):
+class _thnn_fused_gru_cell(FusedCell):
     """New hidden state from the gates of a GRU; also its activated gates and what they met."""
 
-    complex = None
     schema = ("_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx,"
               " Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)")
-    alike = ("input_gates", "hidden_gates")
+    gates = 3
     wide = ("hx",)
     grad = {"input_gates, hidden_gates, hx, input_bias, hidden_bias": (
         "gru_cell_grads(grads, result1, is_grad_enabled(), _thnn_fused_gru_cell_backward)")}
     push = {"result0, result1": (
         "gru_cell_push(input_gates_t, hidden_gates_t, hx_t, input_bias_t, hidden_bias_t,"
         " result1)")}
-    diff_outputs = (True, True)
-    cost = "cheap"
-    method = False
-    function = False
 
     def run(xp, input_gates, hidden_gates, hx, input_bias, hidden_bias):
         _check_gates(input_gates, hidden_gates, hx, 3)
@@ -247,23 +248,14 @@ class _thnn_fused_gru_cell(Op):
         new = (new_i + reset * inner).tanh()
         return (hx - new) * keep + new, ops.cat([reset, keep, new, hx, inner], 1)
 
-    def samples(s):
-        yield s(s.real(2, 9), s.real(2, 9), s.real(2, 3))
-        yield s(s.real(2, 9), s.real(9, 2).T, s.real(2, 3), s.real(9), s.real(9))
-        yield s(s.real(0, 9), s.real(0, 9), s.real(0, 3))
 
-
-class _thnn_fused_gru_cell_backward(Op):
+class _thnn_fused_gru_cell_backward(FusedStep):
     """Gradients of both sets of gates, the hidden state and (summed) the biases of a GRU cell."""
 
-    complex = None
     schema = ("_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias)"
               " -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
     alike = ("workspace",)
     wide = ("grad_hy",)
-    cost = "cheap"
-    method = False
-    function = False
 
     def run(xp, grad_hy, workspace, has_bias):
         reset, keep, new, hidden, inner = _columns(workspace, 5)
@@ -307,8 +299,7 @@ class _thnn_differentiable_gru_cell_backward(Composite):
               " Tensor hidden_gates, Tensor hx, Tensor? input_bias, Tensor? hidden_bias)"
               " -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
     alike = ("grad_hy", "input_gates", "hidden_gates", "hx", "input_bias", "hidden_bias")
-    method = False
-    function = False
+    method = function = False
 
     def compose(grad_hy, input_gates, hidden_gates, hx, input_bias, hidden_bias):
         work = ops._thnn_fused_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias)[1]

@@ -23,66 +23,50 @@ def _between_integers(s):
     yield s(s.real(0, 3))
 
 
-def _rounding(name: str):
-    """Kernel of a rounding operator: integers are their own rounding."""
+def by_function(name: str) -> tuple[str, str, str]:
+    """Lowered, as an array function and in C: what has the same name in all of them."""
+    return f"pointwise.unary('{name}')", name, f"{name}({{self}})"
 
-    def run(xp, self):
-        refuse(f"{name}_vml_cpu", self, "bc")
+
+class Rounding(Pointwise):
+    """The next integer in some direction, by the array function `ufunc`; integers stay."""
+
+    core = True
+    constant = ("self",)
+    samples = _between_integers
+
+    @classmethod
+    def run(cls, xp, self):
+        refuse(f"{cls.base_name}_vml_cpu", self, "bc")
         if self.dtype.kind in "iu":
             return self.copy(order="K")
-        return getattr(xp, name if name != "round" else "rint")(self)
-
-    return run
+        return getattr(xp, cls.ufunc)(self)
 
 
-class floor(Pointwise):
+class floor(Rounding):
     """Largest integer not above each element."""
     schema = "floor(Tensor self) -> Tensor"
-    lower = "pointwise.unary('floor')"
-    core = True
-    ufunc = "floor"
-    run = _rounding("floor")
-    constant = ("self",)
-    c = "floor({self})"
-    samples = _between_integers
+    lower, ufunc, c = by_function("floor")
 
 
-class ceil(Pointwise):
+class ceil(Rounding):
     """Smallest integer not below each element."""
     schema = "ceil(Tensor self) -> Tensor"
-    lower = "pointwise.unary('ceil')"
-    core = True
-    ufunc = "ceil"
-    run = _rounding("ceil")
-    constant = ("self",)
-    c = "ceil({self})"
-    samples = _between_integers
+    lower, ufunc, c = by_function("ceil")
 
 
-class trunc(Pointwise):
+class trunc(Rounding):
     """The integer part of each element."""
     schema = "trunc(Tensor self) -> Tensor"
-    lower = "pointwise.unary('trunc')"
-    core = True
-    ufunc = "trunc"
-    run = _rounding("trunc")
-    constant = ("self",)
-    c = "trunc({self})"
+    lower, ufunc, c = by_function("trunc")
     aliases = ("fix",)
-    samples = _between_integers
 
 
-class round_default(Pointwise):
+class round_default(Rounding):
     """Nearest integer of each element; halves go to the even one."""
     schema = "round(Tensor self) -> Tensor"
-    lower = "pointwise.unary('rint')"
-    core = True
-    ufunc = "rint"
-    run = _rounding("round")
-    constant = ("self",)
-    c = "rint({self})"
+    lower, ufunc, c = by_function("rint")
     aliases = ("special_round",)
-    samples = _between_integers
 
 
 class round_decimals(Pointwise):
@@ -131,32 +115,35 @@ class _Question(Pointwise):
     samples = points()
 
 
-class isnan(_Question):
+class _Class(_Question):
+    """Whether a floating-point number is one of a class."""
+
+    inplace = False
+
+
+class isnan(_Class):
     """Whether each element is NaN."""
     schema = "isnan(Tensor self) -> Tensor"
     lower = "pointwise.isnan"
     core = True
     run = "xp.isnan(self)"
     c = "{self} != {self}"
-    inplace = False
 
 
-class isinf(_Question):
+class isinf(_Class):
     """Whether each element is infinite."""
     schema = "isinf(Tensor self) -> Tensor"
     lower = "pointwise.isinf"
     core = True
     run = "xp.isinf(self)"
     c = "fabs({self}) == INFINITY"
-    inplace = False
 
 
-class isfinite(_Question):
+class isfinite(_Class):
     """Whether each element is neither infinite nor NaN."""
     schema = "isfinite(Tensor self) -> Tensor"
     run = "xp.isfinite(self)"
     c = "fabs({self}) < INFINITY"
-    inplace = False
 
     def decomp(self):
         if not self.dtype.is_inexact:
@@ -184,10 +171,7 @@ class bitwise_not(Pointwise):
         refuse("bitwise_not_cpu", self, "fc")
         return xp.invert(self)
 
-    def samples(s):
-        yield s(s.int(3, 4))
-        yield s(s.bool(3))
-        yield s(s.int())
+    samples = lambda s: [s(s.int(3, 4)), s(s.bool(3)), s(s.int())]
 
 
 def _replacements(dtype: dt.DType, nan, posinf, neginf) -> list:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..array import dtype as dt
 from ..array.dims import wrap_dim, wrap_dims
-from ..core.op import Composite
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
+from .kinds import ComplexComposite, ComplexFree, Free
 from .reduce import reduced
 
 # ---------------------------------------------------------------------------------------------
@@ -40,11 +40,10 @@ def _steps(x, dim):
     return ops.logical_xor(later, sooner) if x.dtype is dt.bool_ else later - sooner
 
 
-class diff(Composite):
+class diff(ComplexComposite):
     """n-th differences of neighbours along a dim; bools differ or not."""
     schema = ("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None)"
               " -> Tensor")
-    complex = True
 
     def compose(self, n, dim, prepend, append):
         if self.ndim == 0:
@@ -149,12 +148,10 @@ def _slopes_uneven(f, x, dim, edge_order):
     return ops.cat([first, center, last], dim)
 
 
-class gradient_scalarint(Composite):
+class gradient_scalarint(ComplexFree):
     """Slopes of sampled values along dims, from central differences."""
     schema = ("gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None,"
               " int edge_order=1) -> Tensor[]")
-    method = False
-    complex = True
 
     def compose(self, spacing, dim, edge_order):
         dim = None if dim is None else [dim]
@@ -166,66 +163,51 @@ class gradient_scalarint(Composite):
         yield s(s.real(4, 3), edge_order=2)
 
 
-class gradient_scalararray(Composite):
+class gradient_scalararray(ComplexFree):
     """`gradient` along some dims of an even grid."""
     schema = ("gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1)"
               " -> Tensor[]")
-    method = False
-    complex = True
+    compose = _gradient
 
-    def compose(self, spacing, dim, edge_order):
-        return _gradient(self, spacing, dim, edge_order)
-
-    def samples(s):
-        yield s(s.real(4, 3), spacing=2, dim=[1, 0])
+    samples = lambda s: [s(s.real(4, 3), spacing=2, dim=[1, 0])]
 
 
-class gradient_array(Composite):
+class gradient_array(ComplexFree):
     """`gradient` along some dims of the unit grid."""
     schema = "gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]"
-    method = False
-    complex = True
 
     def compose(self, dim, edge_order):
         return _gradient(self, 1, dim, edge_order)
 
-    def samples(s):
-        yield s(s.real(4, 3), dim=[1, 0])
+    samples = lambda s: [s(s.real(4, 3), dim=[1, 0])]
 
 
-class gradient_scalarrayint(Composite):
+class gradient_scalarrayint(ComplexFree):
     """`gradient` with one step size for each dim."""
     schema = ("gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None,"
               " int edge_order=1) -> Tensor[]")
-    method = False
-    complex = True
 
     def compose(self, spacing, dim, edge_order):
         return _gradient(self, list(spacing), None if dim is None else [dim], edge_order)
 
-    def samples(s):
-        yield s(s.real(4, 3), spacing=[2.0, 0.5])
+    samples = lambda s: [s(s.real(4, 3), spacing=[2.0, 0.5])]
 
 
-class gradient_scalarrayarray(Composite):
+class gradient_scalarrayarray(ComplexFree):
     """`gradient` along some dims with one step size for each."""
     schema = ("gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim,"
               " int edge_order=1) -> Tensor[]")
-    method = False
-    complex = True
 
     def compose(self, spacing, dim, edge_order):
         return _gradient(self, list(spacing), dim, edge_order)
 
-    def samples(s):
-        yield s(s.real(4, 3), spacing=[2.0, 0.5], dim=[1, 0])
+    samples = lambda s: [s(s.real(4, 3), spacing=[2.0, 0.5], dim=[1, 0])]
 
 
-class gradient_tensorarrayint(Composite):
+class gradient_tensorarrayint(Free):
     """`gradient` on a grid with given coordinates."""
     schema = ("gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None,"
               " int edge_order=1) -> Tensor[]")
-    method = False
 
     def compose(self, spacing, dim, edge_order):
         return _gradient(self, list(spacing), None if dim is None else [dim], edge_order)
@@ -234,17 +216,15 @@ class gradient_tensorarrayint(Composite):
         yield s(s.real(4, 3), spacing=[s.values([0.0, 1.0, 3.0, 4.5])], dim=0, edge_order=2)
 
 
-class gradient_tensorarray(Composite):
+class gradient_tensorarray(Free):
     """`gradient` along some dims of a grid with given coordinates."""
     schema = ("gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1)"
               " -> Tensor[]")
-    method = False
 
     def compose(self, spacing, dim, edge_order):
         return _gradient(self, list(spacing), dim, edge_order)
 
-    def samples(s):
-        yield s(s.real(4, 3), spacing=[s.values([0.0, 1.0, 3.0])], dim=[1])
+    samples = lambda s: [s(s.real(4, 3), spacing=[s.values([0.0, 1.0, 3.0])], dim=[1])]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -313,22 +293,18 @@ def _dx_samples(s):
     yield s(s.real(4, 3).T)
 
 
-class trapezoid_x(Composite):
+class trapezoid_x(ComplexFree):
     """Integral along a dim by the trapezoidal rule, at given sample points."""
     schema = "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor"
-    method = False
-    complex = True
     samples = _x_samples
 
     def compose(y, x, dim):
         return _trapezoid_x("trapezoid", y, x, dim)
 
 
-class trapezoid_dx(Composite):
+class trapezoid_dx(ComplexFree):
     """Integral along a dim by the trapezoidal rule, with even steps."""
     schema = "trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor"
-    method = False
-    complex = True
     samples = _dx_samples
 
     def compose(y, dx, dim):
@@ -345,11 +321,9 @@ class trapz_dx(trapezoid_dx):
     schema = "trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor"
 
 
-class cumulative_trapezoid_x(Composite):
+class cumulative_trapezoid_x(ComplexFree):
     """Running integral along a dim by the trapezoidal rule, at given sample points."""
     schema = "cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor"
-    method = False
-    complex = True
     samples = _x_samples
 
     def compose(y, x, dim):
@@ -359,11 +333,9 @@ class cumulative_trapezoid_x(Composite):
         return (width * _pairs(y, dim)).cumsum(dim) / 2
 
 
-class cumulative_trapezoid_dx(Composite):
+class cumulative_trapezoid_dx(ComplexFree):
     """Running integral along a dim by the trapezoidal rule, with even steps."""
     schema = "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor"
-    method = False
-    complex = True
     samples = _dx_samples
 
     def compose(y, dx, dim):

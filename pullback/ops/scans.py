@@ -53,6 +53,7 @@ class LogCumSumExp(Op):
     batch = dims("dim")
     cost = "reduce"
     complex = True
+    kept = "scan"
     samples = _along
 
 
@@ -60,14 +61,12 @@ class logcumsumexp(LogCumSumExp):
     """Running log of the sum of exp along a dim, without overflow."""
 
     schema = "logcumsumexp(Tensor self, int dim) -> Tensor"
-    kept = "scan"
 
 
 class logcumsumexp_kernel(LogCumSumExp):
     """Running log of the sum of exp along a dim, as a bare kernel."""
 
     schema = "_logcumsumexp(Tensor self, int dim) -> Tensor"
-    kept = "scan"
     method = False
 
 

@@ -13,9 +13,9 @@ from ..array import dtype as dt
 from ..array.random import _scale
 from ..array.size import hinted, holds, whole
 from ..core.op import Composite, Creation
-from ..core.state import in_passing
 from ..errors import BadValue, DataDependentError
 from ..table.packets import ops
+from ..threads.state import in_passing
 from .create import OPTIONS
 
 
@@ -80,10 +80,7 @@ class arange(Creation):
     def decomp(end, dtype, layout, device, pin_memory):
         return ops.arange(0, end, 1, dtype=dtype, device=device)
 
-    def samples(s):
-        yield s(5)
-        yield s(4.5)
-        yield s(0)
+    samples = lambda s: [s(5), s(4.5), s(0)]
 
 
 class arange_start(Creation):
@@ -104,9 +101,7 @@ class arange_start(Creation):
     def decomp(start, end, dtype, layout, device, pin_memory):
         return ops.arange(start, end, 1, dtype=dtype, device=device)
 
-    def samples(s):
-        yield s(2, 6)
-        yield s(-1.5, 2)
+    samples = lambda s: [s(2, 6), s(-1.5, 2)]
 
 
 class arange_start_step(Creation):
@@ -125,10 +120,7 @@ class arange_start_step(Creation):
     def run(xp, start, end, step, dtype, layout, device, pin_memory):
         return _arange(xp, start, end, step, dtype)
 
-    def samples(s):
-        yield s(0, 10, 3)
-        yield s(5, 0, -2)
-        yield s(0, 1, 0.1)
+    samples = lambda s: [s(0, 10, 3), s(5, 0, -2), s(0, 1, 0.1)]
 
 
 def _steps(steps: int) -> int:
@@ -230,54 +222,42 @@ class linspace_Tensor_Tensor(_Line):
     """`linspace` between 0-d tensors."""
 
     schema = f"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, {OPTIONS}) -> Tensor"
-
-    def samples(s):
-        yield s(s.int(), s.int(), 5)
+    samples = lambda s: [s(s.int(), s.int(), 5)]
 
 
 class linspace_Tensor_Scalar(_Line):
     """`linspace` from a 0-d tensor."""
 
     schema = f"linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, {OPTIONS}) -> Tensor"
-
-    def samples(s):
-        yield s(s.int(), 3.5, 5)
+    samples = lambda s: [s(s.int(), 3.5, 5)]
 
 
 class linspace_Scalar_Tensor(_Line):
     """`linspace` to a 0-d tensor."""
 
     schema = f"linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, {OPTIONS}) -> Tensor"
-
-    def samples(s):
-        yield s(0, s.int(), 5)
+    samples = lambda s: [s(0, s.int(), 5)]
 
 
 class logspace_Tensor_Tensor(_Powers):
     """`logspace` between 0-d tensors."""
 
     schema = f"logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
-
-    def samples(s):
-        yield s(s.int(), s.int(), 5)
+    samples = lambda s: [s(s.int(), s.int(), 5)]
 
 
 class logspace_Tensor_Scalar(_Powers):
     """`logspace` from a 0-d tensor."""
 
     schema = f"logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
-
-    def samples(s):
-        yield s(s.int(), 3.5, 5)
+    samples = lambda s: [s(s.int(), 3.5, 5)]
 
 
 class logspace_Scalar_Tensor(_Powers):
     """`logspace` to a 0-d tensor."""
 
     schema = f"logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
-
-    def samples(s):
-        yield s(0, s.int(), 5)
+    samples = lambda s: [s(0, s.int(), 5)]
 
 
 class linspace(Creation):
@@ -307,11 +287,7 @@ class linspace(Creation):
         down = end - (steps - 1 - place).to(work) * step
         return ops.where(place < steps // 2, up, down).to(kind)
 
-    def samples(s):
-        yield s(0, 1, 5)
-        yield s(-1.5, 2, 4)
-        yield s(1, 2, 1)
-        yield s(0, 1, 0)
+    samples = lambda s: [s(0, 1, 5), s(-1.5, 2, 4), s(1, 2, 1), s(0, 1, 0)]
 
 
 class logspace(Creation):
@@ -339,6 +315,4 @@ class logspace(Creation):
         exponents = ops.linspace(start, end, steps, dtype=wide, device=device)
         return ops.pow(base, exponents).to(kind)
 
-    def samples(s):
-        yield s(0, 2, 5)
-        yield s(-1, 1, 3, 2.0)
+    samples = lambda s: [s(0, 2, 5), s(-1, 1, 3, 2.0)]

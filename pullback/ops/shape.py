@@ -21,9 +21,11 @@ from ..array.dims import (
     wrap_dims,
 )
 from ..core.handle import is_buffer
-from ..core.op import Composite, Op, View, overload_of
+from ..core.op import Composite, View
+from ..core.overload import overload_of
 from ..table.packets import ops
 from .arrange import clone
+from .kinds import ComplexComposite, ComplexView, Free, Moving
 from .layout import _address, inner, owner, pad_rank, permutation, strided
 
 
@@ -38,17 +40,22 @@ def _has_view(array, size: tuple) -> bool:
     return True
 
 
-class view(View):
-    """The same elements in another shape, without a copy."""
+class Reshaped(ComplexView):
+    """The elements in their order, in another shape."""
 
-    schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)"
     noop = True
     lower = "shape.view"
-    core = True
-    complex = True
     grad = {"self": "grad.reshape(self.shape)"}
     push = "self_t.reshape(size)"  # the tangent may be laid out differently
     scatter = "new.reshape(base.shape)"
+
+
+class view(Reshaped):
+    """The same elements in another shape, without a copy."""
+
+    schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)"
+    wants_rows = True
+    core = True
 
     def run(xp, self, size):
         size = infer_size(size, self.size)
@@ -110,9 +117,7 @@ class view_dtype(View):
     def batch(n, batched, self, dtype):
         return self.view(dtype)
 
-    def samples(s):
-        yield s(s.int(2, 3), dt.float64)
-        yield s(s.int(2, 4), dt.int32)
+    samples = lambda s: [s(s.int(2, 3), dt.float64), s(s.int(2, 4), dt.int32)]
 
 
 def _fits_in(xp, array, dtype, ratio: int) -> None:
@@ -129,7 +134,7 @@ def _fits_in(xp, array, dtype, ratio: int) -> None:
                 f"(different element sizes), but got {number}")
 
 
-class unsafe_view(Op):
+class unsafe_view(Moving):
     """`view` whose result counts as fresh memory."""
 
     schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor"
@@ -137,11 +142,8 @@ class unsafe_view(Op):
     may_alias = True
     lower = "shape.view"
     unchecked = ("pure",)  # the result is memory of the input, that is the point
-    promote = "keep"
     method = False
     linear = ("self",)
-    complex = True
-    cost = "cheap"
     grad = {"self": "grad.reshape(self.shape)"}
 
     def run(xp, self, size):
@@ -156,22 +158,19 @@ class unsafe_view(Op):
     def decomp(self, size):
         return ops.view(self, size)
 
-    def samples(s):
-        yield s(s.real(3, 4), (2, -1))
-        yield s(s.real(), (1,))
+    samples = lambda s: [s(s.real(3, 4), (2, -1)), s(s.real(), (1,))]
 
 
-class reshape(Composite):
+class reshape(ComplexComposite):
     """The same elements in another shape: a view if the strides allow it, else a copy."""
 
     schema = "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"
     noop = True
     may_alias = True
     lower = "shape.view"
-    complex = True
 
     def compose(self, shape):
-        data = self._data
+        data = self._payload
         if not (isinstance(data, np.ndarray) and data.flags.c_contiguous):
             size = infer_size(shape, self.numel())
             if is_buffer(data) and not _has_view(data, size):
@@ -206,8 +205,7 @@ class reshape_as(Composite):
     def compose(self, other):
         return self.reshape(other.shape)
 
-    def samples(s):
-        yield s(s.real(3, 4), s.real(2, 6))
+    samples = lambda s: [s(s.real(3, 4), s.real(2, 6))]
 
 
 class view_as(Composite):
@@ -220,18 +218,16 @@ class view_as(Composite):
     def compose(self, other):
         return self.view(other.shape)
 
-    def samples(s):
-        yield s(s.real(3, 4), s.real(2, 6))
+    samples = lambda s: [s(s.real(3, 4), s.real(2, 6))]
 
 
-class flatten(Composite):
+class flatten(ComplexComposite):
     """Merge the dims from start_dim to end_dim into one."""
 
     schema = "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)"
     noop = True
     may_alias = True
     lower = "shape.view"
-    complex = True
 
     def compose(self, start_dim, end_dim):
         shape = tuple(self.shape)
@@ -252,14 +248,13 @@ class flatten(Composite):
         yield s(s.real())
 
 
-class unflatten(Composite):
+class unflatten(ComplexComposite):
     """Split one dim into several."""
 
     schema = "unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)"
     noop = True
     may_alias = True
     lower = "shape.view"
-    complex = True
 
     def compose(self, dim, sizes):
         dim = wrap_dim(dim, self.ndim, scalar_ok=False)
@@ -274,9 +269,7 @@ class unflatten(Composite):
             ) from None
         return self.view((*self.shape[:dim], *parts, *self.shape[dim + 1 :]))
 
-    def samples(s):
-        yield s(s.real(3, 8), 1, (2, 4))
-        yield s(s.real(3, 8).T, 0, (-1, 4))
+    samples = lambda s: [s(s.real(3, 8), 1, (2, 4)), s(s.real(3, 8).T, 0, (-1, 4))]
 
 
 class ravel(Composite):
@@ -288,20 +281,16 @@ class ravel(Composite):
     def compose(self):
         return self.contiguous().view((-1,))
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(3, 4).T)
-        yield s(s.real())
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(3, 4).T), s(s.real())]
 
 
-class permute(View):
+class permute(ComplexView):
     """The dims in another order."""
 
     schema = "permute(Tensor(a) self, int[] dims) -> Tensor(a)"
     noop = True
     lower = "shape.permuted"
     core = True
-    complex = True
     grad = {"self": "grad.permute(inverse_permutation(dims))"}
     scatter = "new.permute(inverse_permutation(dims))"
 
@@ -318,7 +307,7 @@ class permute(View):
         yield s(s.real(0, 3), (1, 0))
 
 
-class transpose_int(View):
+class transpose_int(ComplexView):
     """Two dims exchanged."""
 
     schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"
@@ -326,7 +315,6 @@ class transpose_int(View):
     lower = "shape.transpose"
     inplace = "default"
     inplace_node = "TransposeBackward1"
-    complex = True
     grad = {"self": "grad.transpose(dim0, dim1)"}
     scatter = "new.transpose(dim0, dim1)"
 
@@ -345,13 +333,10 @@ class transpose_int(View):
             order[dim0], order[dim1] = order[dim1], order[dim0]
         return ops.permute(self, order)
 
-    def samples(s):
-        yield s(s.real(2, 3, 4), 0, -1)
-        yield s(s.real(2, 3), 1, 1)
-        yield s(s.real(), 0, -1)
+    samples = lambda s: [s(s.real(2, 3, 4), 0, -1), s(s.real(2, 3), 1, 1), s(s.real(), 0, -1)]
 
 
-class t(View):
+class t(ComplexView):
     """Transpose of a matrix; vectors and scalars stay as they are."""
 
     schema = "t(Tensor(a) self) -> Tensor(a)"
@@ -359,7 +344,6 @@ class t(View):
     lower = "shape.t"
     inplace = True
     inplace_node = "TBackward1"
-    complex = True
     grad = {"self": "grad.t()"}
     scatter = "new.t()"
 
@@ -376,10 +360,7 @@ class t(View):
     def decomp(self):
         return ops.permute(self, list(range(self.ndim))[::-1])
 
-    def samples(s):
-        yield s(s.real(2, 3))
-        yield s(s.real(3))
-        yield s(s.real())
+    samples = lambda s: [s(s.real(2, 3)), s(s.real(3)), s(s.real())]
 
 
 class numpy_T(Composite):
@@ -388,14 +369,12 @@ class numpy_T(Composite):
     schema = "numpy_T(Tensor(a) self) -> Tensor(a)"
     may_alias = True
     lower = "shape.t"
-    method = False
-    function = False
+    method = function = False
 
     def compose(self):
         return overload_of(permute).call(self, tuple(range(self.ndim))[::-1])
 
-    def samples(s):
-        yield s(s.real(2, 3, 4))
+    samples = lambda s: [s(s.real(2, 3, 4))]
 
 
 def _swap_last(self, name: str):
@@ -412,52 +391,44 @@ class mT(Composite):
     schema = "mT(Tensor(a) self) -> Tensor(a)"
     may_alias = True
     lower = "shape.mT"
-    method = False
-    function = False
+    method = function = False
 
     def compose(self):
         return _swap_last(self, "mT")
 
-    def samples(s):
-        yield s(s.real(2, 3, 4))
+    samples = lambda s: [s(s.real(2, 3, 4))]
 
 
 class mH(Composite):
     """Conjugate transpose of the last two dims: the property `x.mH`."""
 
     schema = "mH(Tensor(a) self) -> Tensor(a)"
-    method = False
-    function = False
+    method = function = False
 
     def compose(self):
         swapped = _swap_last(self, "mH")
         return swapped.conj() if self.is_complex() else swapped
 
-    def samples(s):
-        yield s(s.real(2, 3, 4))
+    samples = lambda s: [s(s.real(2, 3, 4))]
 
 
-class adjoint(Composite):
+class adjoint(ComplexComposite):
     """Conjugate transpose of the last two dims."""
 
     schema = "adjoint(Tensor(a) self) -> Tensor(a)"
-    complex = True
 
     def compose(self):
         swapped = _swap_last(self, "adjoint()")
         return swapped.conj() if self.is_complex() else swapped
 
-    def samples(s):
-        yield s(s.real(2, 3, 4))
-        yield s(s.real(3, 4))
+    samples = lambda s: [s(s.real(2, 3, 4)), s(s.real(3, 4))]
 
 
 class matrix_H(Composite):
     """Conjugate transpose of a matrix: the property `x.H`."""
 
     schema = "matrix_H(Tensor(a) self) -> Tensor(a)"
-    method = False
-    function = False
+    method = function = False
 
     def compose(self):
         if self.ndim not in (0, 2):
@@ -469,8 +440,7 @@ class matrix_H(Composite):
         swapped = self.transpose(0, 1) if self.ndim else self
         return swapped.conj() if self.is_complex() else swapped
 
-    def samples(s):
-        yield s(s.real(3, 4))
+    samples = lambda s: [s(s.real(3, 4))]
 
 
 class swapaxes(Composite):
@@ -482,8 +452,7 @@ class swapaxes(Composite):
     def compose(self, axis0, axis1):
         return self.transpose(axis0, axis1)
 
-    def samples(s):
-        yield s(s.real(2, 3, 4), 0, 2)
+    samples = lambda s: [s(s.real(2, 3, 4), 0, 2)]
 
 
 class swapdims(Composite):
@@ -494,8 +463,7 @@ class swapdims(Composite):
     def compose(self, dim0, dim1):
         return self.transpose(dim0, dim1)
 
-    def samples(s):
-        yield s(s.real(2, 3, 4), 0, 2)
+    samples = lambda s: [s(s.real(2, 3, 4), 0, 2)]
 
 
 def _move(self, source, destination):
@@ -518,19 +486,16 @@ def _move(self, source, destination):
     return self.permute(order)
 
 
-class movedim_int(Composite):
+class movedim_int(ComplexComposite):
     """One dim moved to another place."""
 
     schema = "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)"
     noop = True
-    complex = True
 
     def compose(self, source, destination):
         return _move(self, (source,), (destination,))
 
-    def samples(s):
-        yield s(s.real(2, 3, 4), 0, -1)
-        yield s(s.real(), 0, 0)
+    samples = lambda s: [s(s.real(2, 3, 4), 0, -1), s(s.real(), 0, 0)]
 
 
 class movedim_intlist(Composite):
@@ -538,12 +503,9 @@ class movedim_intlist(Composite):
 
     schema = "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)"
     noop = True
+    compose = _move
 
-    def compose(self, source, destination):
-        return _move(self, source, destination)
-
-    def samples(s):
-        yield s(s.real(2, 3, 4), (0, 1), (-1, 0))
+    samples = lambda s: [s(s.real(2, 3, 4), (0, 1), (-1, 0))]
 
 
 class moveaxis_int(Composite):
@@ -554,30 +516,26 @@ class moveaxis_int(Composite):
     def compose(self, source, destination):
         return _move(self, (source,), (destination,))
 
-    def samples(s):
-        yield s(s.real(2, 3, 4), 0, -1)
+    samples = lambda s: [s(s.real(2, 3, 4), 0, -1)]
 
 
 class moveaxis_intlist(Composite):
     """Another name of `movedim`."""
 
     schema = "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)"
+    compose = _move
 
-    def compose(self, source, destination):
-        return _move(self, source, destination)
-
-    def samples(s):
-        yield s(s.real(2, 3, 4), (0, 1), (-1, 0))
+    samples = lambda s: [s(s.real(2, 3, 4), (0, 1), (-1, 0))]
 
 
-class expand(View):
+class expand(ComplexView):
     """Dims of size 1 repeated without a copy, and new dims in front."""
 
     schema = "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)"
+    covers = True
     noop = True
     lower = "shape.expanded"
     core = True
-    complex = True
     function = False
     grad = {"self": "grad"}  # summed back by the projection
     scatter = "new.reshape(base.shape)"  # what repeats nothing: else positions say where
@@ -598,6 +556,11 @@ class expand(View):
         shape = expanded_shape(self.shape[1:], size)
         return pad_rank(self, len(shape)).expand((n, *shape))
 
+    def repeats(shape, size, implicit):
+        extra = len(size) - len(shape)
+        return any(n != 1 for n in size[:extra]) or any(
+            n not in (-1, have) for n, have in zip(size[extra:], shape))
+
     def samples(s):
         yield s(s.real(3, 1), (3, 4))
         yield s(s.real(3, 1), (2, -1, 4))
@@ -616,8 +579,7 @@ class expand_as(Composite):
     def compose(self, other):
         return self.expand(other.shape)
 
-    def samples(s):
-        yield s(s.real(3, 1), s.real(2, 3, 4))
+    samples = lambda s: [s(s.real(3, 1), s.real(2, 3, 4))]
 
 
 class broadcast_to(Composite):
@@ -629,29 +591,26 @@ class broadcast_to(Composite):
     def compose(self, size):
         return self.expand(size)
 
-    def samples(s):
-        yield s(s.real(3, 1), (2, 3, 4))
+    samples = lambda s: [s(s.real(3, 1), (2, 3, 4))]
 
 
-class broadcast_tensors(Composite):
+class broadcast_tensors(Free):
     """All tensors expanded to their common shape."""
 
     schema = "broadcast_tensors(Tensor[] tensors) -> Tensor[]"
-    method = False
 
     def compose(tensors):
         shape = broadcast_shapes(*(x.shape for x in tensors))
         return [x if tuple(x.shape) == tuple(shape) else x.expand(shape) for x in tensors]
 
-    def samples(s):
-        yield s([s.real(3, 1), s.real(2, 1, 4)])
+    samples = lambda s: [s([s.real(3, 1), s.real(2, 1, 4)])]
 
 
 def _unit_dims(shape, dims) -> tuple[int, ...]:
     return tuple(d for d in dims if shape[d] == 1)
 
 
-class squeeze(View):
+class squeeze(ComplexView):
     """All dims of size 1 removed."""
 
     schema = "squeeze(Tensor(a) self) -> Tensor(a)"
@@ -659,7 +618,6 @@ class squeeze(View):
     lower = "shape.view"
     inplace = True
     inplace_node = "SqueezeBackward3"
-    complex = True
     grad = {"self": "unsqueeze_to(grad, None, self.shape)"}
     scatter = "new.reshape(base.shape)"
 
@@ -672,14 +630,10 @@ class squeeze(View):
     def decomp(self):
         return ops.squeeze(self, _unit_dims(self.shape, range(self.ndim)))
 
-    def samples(s):
-        yield s(s.real(1, 3, 1))
-        yield s(s.real(2, 3))
-        yield s(s.real(1))
-        yield s(s.real())
+    samples = lambda s: [s(s.real(1, 3, 1)), s(s.real(2, 3)), s(s.real(1)), s(s.real())]
 
 
-class squeeze_dim(View):
+class squeeze_dim(ComplexView):
     """One dim removed if its size is 1."""
 
     schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)"
@@ -688,7 +642,6 @@ class squeeze_dim(View):
     core = "apart"
     inplace = True
     inplace_node = "SqueezeBackward4"
-    complex = True
     grad = {"self": "unsqueeze_to(grad, (dim,), self.shape)"}
     scatter = "new.reshape(base.shape)"
 
@@ -710,7 +663,7 @@ class squeeze_dim(View):
         yield s(s.real(), 0)
 
 
-class squeeze_dims(View):
+class squeeze_dims(ComplexView):
     """The given dims removed where their size is 1."""
 
     schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)"
@@ -719,7 +672,6 @@ class squeeze_dims(View):
     core = True
     inplace = True
     inplace_node = "SqueezeBackward5"
-    complex = True
     grad = {"self": "unsqueeze_to(grad, dim, self.shape)"}
     scatter = "new.reshape(base.shape)"
 
@@ -738,7 +690,7 @@ class squeeze_dims(View):
         yield s(s.real(), (0,))
 
 
-class unsqueeze(View):
+class unsqueeze(ComplexView):
     """A new dim of size 1."""
 
     schema = "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)"
@@ -746,7 +698,6 @@ class unsqueeze(View):
     core = True
     inplace = True
     inplace_node = "UnsqueezeBackward1"
-    complex = True
     grad = {"self": "grad.squeeze(dim)"}
     scatter = "new.squeeze(dim)"
 

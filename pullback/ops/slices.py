@@ -6,12 +6,13 @@ Read next: `shape.py`, the views that rearrange dimensions; `view_writes.py`, th
 from __future__ import annotations
 
 from ..array import dtype as dt
-from ..array.dims import wrap_dim
+from ..array.dims import may_overlap, wrap_dim
 from ..array.size import holds
 from ..core.handle import Box
 from ..core.op import Composite, View
 from ..formulas.shape import places_from
 from ..table.packets import ops
+from .kinds import ComplexComposite, ComplexView
 from .layout import (
     END,
     along,
@@ -27,13 +28,12 @@ from .layout import (
 )
 
 
-class select_int(View):
+class select_int(ComplexView):
     """One index of one dim; the dim disappears."""
 
     schema = "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)"
     lower = "shape.select"
     core = True
-    complex = True
     grad = {"self": "select_backward(grad, self.shape, dim, index)"}
     scatter = "select_scatter(base, new, dim, index)"
 
@@ -52,7 +52,7 @@ class select_int(View):
         yield s(s.real(2, 0, 3), 2, 0)
 
 
-class slice_Tensor(View):
+class slice_Tensor(ComplexView):
     """Every step-th index of one dim between two bounds."""
 
     schema = (
@@ -62,9 +62,7 @@ class slice_Tensor(View):
     noop = True
     lower = "shape.sliced"
     core = True
-    method = False
-    function = False
-    complex = True
+    method = function = False
     grad = {
         "self": "slice_backward(grad, self.shape, dim, 0 if start is None else start, "
         "9223372036854775807 if end is None else end, step)"
@@ -105,14 +103,13 @@ def _narrowed(shape, dim: int, start: int, length: int) -> tuple[int, int]:
     return dim, start
 
 
-class narrow(Composite):
+class narrow(ComplexComposite):
     """`length` indices of one dim from `start` on."""
 
     schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"
     noop = True
     may_alias = True
     lower = "shape.narrow"
-    complex = True
 
     def compose(self, dim, start, length):
         _, start = _narrowed(self.shape, dim, start, length)
@@ -124,12 +121,11 @@ class narrow(Composite):
         yield s(s.real(5, 4), 0, 5, 0)
 
 
-class narrow_Tensor(View):
+class narrow_Tensor(ComplexView):
     """`narrow` with the start in a 0-d integer tensor, whose value may not be known yet."""
 
     schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)"
     noop = True
-    complex = True
     nondiff = ("start",)
     grad = {
         "self": "grad.new_zeros(self.shape).index_copy(dim, places_from(start, length, "
@@ -175,22 +171,18 @@ class narrow_copy(Composite):
             raise RuntimeError(f"Expected dim < {self.ndim} to be true, but got dim = {dim}.")
         return self.narrow(dim, start, length).clone(memory_format="contiguous_format")
 
-    def samples(s):
-        yield s(s.real(5, 4), 0, 1, 3)
+    samples = lambda s: [s(s.real(5, 4), 0, 1, 3)]
 
 
-class diagonal(View):
+class diagonal(ComplexView):
     """A diagonal of the matrices in two dims, as the last dim."""
 
     schema = "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"
     lower = "shape.diagonal"
     core = True
-    complex = True
     grad = {"self": "diagonal_backward(grad, self.shape, offset, dim1, dim2)"}
     scatter = "diagonal_scatter(base, new, offset, dim1, dim2)"
-
-    def run(xp, self, offset, dim1, dim2):
-        return diagonal_view(xp, self, offset, dim1, dim2)
+    run = diagonal_view
 
     def batch(n, batched, self, offset, dim1, dim2):
         dim1, dim2 = two_dims(dim1, dim2, self.ndim - 1)
@@ -208,14 +200,12 @@ class linalg_diagonal(Composite):
     """`diagonal` of the last two dims."""
 
     schema = "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)"
-    method = False
-    function = False
+    method = function = False
 
     def compose(A, offset, dim1, dim2):
         return A.diagonal(offset, dim1, dim2)
 
-    def samples(s):
-        yield s(s.real(2, 3, 4), offset=1)
+    samples = lambda s: [s(s.real(2, 3, 4), offset=1)]
 
 
 def _unfold_count(size: int, dimension: int, window: int, step: int) -> int:
@@ -230,14 +220,13 @@ def _unfold_count(size: int, dimension: int, window: int, step: int) -> int:
     return (size - window) // step + 1
 
 
-class unfold(View):
+class unfold(ComplexView):
     """Sliding windows of one dim; the window becomes the last dim."""
 
     schema = "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)"
     lower = "shape.unfold"
     kept = "view"
     function = False
-    complex = True
     grad = {"self": "unfold_backward(grad, self.shape, dimension, size, step)"}
 
     def run(xp, self, dimension, size, step):
@@ -256,6 +245,9 @@ class unfold(View):
         if self.ndim == 1:
             return self.unsqueeze(1).unfold(1, size, step).squeeze(1)
         return self.unfold(dim, size, step)
+
+    def repeats(shape, dimension, size, step):
+        return size > step
 
     def samples(s):
         yield s(s.real(7), 0, 3, 1)
@@ -276,6 +268,7 @@ class as_strided(View):
         "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, "
         "SymInt? storage_offset=None) -> Tensor(a)"
     )
+    absolute = True
     lower = "shape.as_strided"
     core = True
     inplace = True
@@ -289,9 +282,7 @@ class as_strided(View):
         "size, stride, storage_offset)"
     )
     scatter = "as_strided_scatter(base, new, size, stride, storage_offset)"
-
-    def run(xp, self, size, stride, storage_offset):
-        return storage_view(xp, self, size, stride, storage_offset)
+    run = storage_view
 
     def batch(n, batched, self, size, stride, storage_offset):
         if len(size) != len(stride):
@@ -306,6 +297,9 @@ class as_strided(View):
                 "the example that it is called on. This is not supported inside of vmap")
         return self.as_strided((n, *size), (own[0], *stride), storage_offset)
 
+    def repeats(shape, size, stride, storage_offset):
+        return may_overlap(size, stride)
+
     def samples(s):
         yield s(s.real(12), (3, 2), (4, 1))
         yield s(s.real(3, 4), (2, 3), (1, 2), 2)
@@ -313,13 +307,14 @@ class as_strided(View):
         yield s(s.real(4), (3, 4), (0, 1))
 
 
-class detach(View):
+class detach(ComplexView):
     """The same memory without history."""
 
     schema = "detach(Tensor(a) self) -> Tensor(a)"
+    ends_history = True
+    ahead = True
     noop = True
     lower = "shape.same"
-    complex = True
     diff_outputs = (False,)
     nondiff = ("self",)
     scatter = "new"
@@ -331,18 +326,16 @@ class detach(View):
     def decomp(self):
         return ops.alias(self)
 
-    def samples(s):
-        yield s(s.real(2, 3))
+    samples = lambda s: [s(s.real(2, 3))]
 
 
-class alias(View):
+class alias(ComplexView):
     """The same tensor under another name."""
 
     schema = "alias(Tensor(a) self) -> Tensor(a)"
     noop = True
     lower = "shape.same"
     core = True
-    complex = True
     grad = {"self": "grad"}
     scatter = "new"
     run = "self[...]"
@@ -350,9 +343,7 @@ class alias(View):
     def batch(n, batched, self):
         return ops.alias(self)
 
-    def samples(s):
-        yield s(s.real(2, 3))
-        yield s(s.real())
+    samples = lambda s: [s(s.real(2, 3)), s(s.real())]
 
 
 class view_as_real(View):
@@ -429,7 +420,4 @@ class view_as_complex(View):
             raise RuntimeError("Input tensor must have one or more dimensions")
         return ops.view_as_complex(self)
 
-    def samples(s):
-        yield s(s.real(3, 2))
-        yield s(s.real(2, 3, 2).transpose(0, 1))
-        yield s(s.real(2))
+    samples = lambda s: [s(s.real(3, 2)), s(s.real(2, 3, 2).transpose(0, 1)), s(s.real(2))]

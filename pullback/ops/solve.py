@@ -13,14 +13,22 @@ import numpy as np
 
 from ..array import dtype as dt
 from ..array.dims import broadcast_shapes
-from ..core.op import Composite, Op
 from ..errors import DTypeError, ShapeError
 from ..formulas.linalg import is_vector
 from ..table.packets import ops
-from .lapack import (
-    Failed,
+from .kinds import (
+    ComplexComposite,
+    FirstResult,
+    InLinalg,
     Matrices,
     MatricesComposite,
+    MatrixKernel,
+    PreciseMatricesComposite,
+    Synonym,
+)
+from .lapack import (
+    Failed,
+    SquareWithInfo,
     adjoint,
     check_float,
     check_square,
@@ -38,7 +46,6 @@ from .lapack import (
     singular_or_nan,
     solve_lu,
     spread,
-    stacked,
 )
 
 SINGULAR = "The solver failed because the input matrix is singular."
@@ -65,20 +72,16 @@ def _solve_shapes(matrix, right, left):
     return [solution, tuple(matrix.shape), tuple(matrix.shape[:-1]), tuple(matrix.shape[:-2])]
 
 
-class _linalg_solve_ex(Op):
+class _linalg_solve_ex(MatrixKernel):
     """Solution of A X = B (X A = B if not left), the LU factors of A, and info."""
 
     schema = ("_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
               " -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
-    intensive = True
-    kept = "matrix"
-    promote = "keep"
     grad = {"A, B": "solve_grads(grad, A, B.shape, result, LU, pivots, left, grad_input_mask)"}
     push = {"result": "solve_push(A_p, A_t, B_t, result, LU, pivots, left)"}
     diff_outputs = (True, False, False, False)
     tracked_by = {"LU": "linalg_lu_factor_ex"}
     method = False
-    complex = True
 
     def run(xp, A, B, left, check_errors):
         shapes = _solve_shapes(A, B, left)
@@ -139,15 +142,13 @@ class linalg_solve_ex(MatricesComposite):
         result, _, _, info = ops._linalg_solve_ex(A, B, left=left, check_errors=check_errors)
         return named("linalg_solve_ex", result, info)
 
-    def samples(s):
-        yield s(regular(s.real(3, 3)), s.real(3, 2))
+    samples = lambda s: [s(regular(s.real(3, 3)), s.real(3, 2))]
 
 
-class linalg_solve(MatricesComposite):
+class linalg_solve(PreciseMatricesComposite):
     """Solution of A X = B (X A = B if not left)."""
 
     schema = "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor"
-    autocast = "float32"
     out = ("exact",)
 
     def compose(A, B, left):
@@ -175,8 +176,6 @@ class linalg_lu_solve(Matrices):
 
     schema = ("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True,"
               " bool adjoint=False) -> Tensor")
-    intensive = True
-    kept = "matrix"
     grad = {"LU": "lu_solve_factor_grad(grad, LU, pivots, result, left, adjoint)",
             "B": "linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint)"}
     push = "lu_solve_push(LU_p, LU_t, pivots, B_t, result, left, adjoint)"
@@ -205,12 +204,11 @@ class linalg_lu_solve(Matrices):
             yield s(regular(factors), pivots, s.real(*right))
 
 
-class lu_solve(Composite):
+class lu_solve(ComplexComposite):
     """Solution of A X = B with A = P L U in packed form (older name)."""
 
     schema = "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor"
     autocast = "float32"
-    complex = True
 
     def compose(self, LU_data, LU_pivots):
         return ops.linalg_lu_solve(LU_data, LU_pivots, self)
@@ -220,13 +218,12 @@ class lu_solve(Composite):
         yield s(s.real(3, 2), regular(factors), pivots)
 
 
-class triangular_solve(Composite):
+class triangular_solve(ComplexComposite):
     """Solution of a triangular system A X = B (or A^T X = B), and a copy of A (older name)."""
 
     schema = ("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False,"
               " bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)")
     autocast = "float32"
-    complex = True
 
     def compose(self, A, upper, transpose, unitriangular):
         shape = check_system("triangular_solve", A, self, True)
@@ -247,18 +244,14 @@ class triangular_solve(Composite):
 # Inverses
 
 
-class linalg_inv_ex(Matrices):
+class linalg_inv_ex(SquareWithInfo):
     """Inverse, and info: not zero where a matrix is singular."""
 
     schema = ("linalg_inv_ex(Tensor A, *, bool check_errors=False)"
               " -> (Tensor inverse, Tensor info)")
-    intensive = True
-    autocast = "float32"
-    kept = "matrix"
     grad = {"A": "-inverse.mH @ grad @ inverse.mH"}
     push = {"inverse": "-inverse @ A_t @ inverse"}
-    diff_outputs = (True, False)
-    batch = stacked()
+    refused_as = "linalg.inv"
 
     def run(xp, A, check_errors):
         check_square("linalg.inv", A)
@@ -274,53 +267,40 @@ class linalg_inv_ex(Matrices):
                     "be completed because the input matrix is singular.")
         return solve_lu(xp, factors, pivots, xp.eye(A.shape[-1], dtype=A.dtype)), info
 
-    def shape(A, check_errors):
-        check_square("linalg.inv", A)
-        return [tuple(A.shape), tuple(A.shape[:-2])]
-
-    def dtype(A, check_errors):
-        return [A.dtype, dt.int32]
-
     def samples(s):
         for shape in ((3, 3), (2, 3, 3), (1, 1), (0, 3, 3), (0, 0)):
             yield s(regular(s.real(*shape)))
         yield s(regular(s.real(3, 3)).mT, check_errors=True)
 
 
-class linalg_inv(MatricesComposite):
+class Inverse(ComplexComposite):
+    """Inverse of a square matrix, which must have one."""
+
+    autocast = "float32"
+    out = ("exact",)
+
+    def compose(matrix):
+        return ops.linalg_inv_ex(matrix, check_errors=True)[0]
+
+    samples = lambda s: [s(regular(s.real(3, 3)))]
+
+
+class linalg_inv(InLinalg, Inverse):
     """Inverse of a square matrix."""
 
     schema = "linalg_inv(Tensor A) -> Tensor"
-    autocast = "float32"
-    out = ("exact",)
-
-    def compose(A):
-        return ops.linalg_inv_ex(A, check_errors=True)[0]
-
-    def samples(s):
-        yield s(regular(s.real(3, 3)))
 
 
-class inverse(Composite):
+class inverse(Inverse):
     """Inverse of a square matrix (older name)."""
 
     schema = "inverse(Tensor self) -> Tensor"
-    autocast = "float32"
-    out = ("exact",)
-    complex = True
-
-    def compose(self):
-        return ops.linalg_inv_ex(self, check_errors=True)[0]
-
-    def samples(s):
-        yield s(regular(s.real(3, 3)))
 
 
-class linalg_tensorinv(MatricesComposite):
+class linalg_tensorinv(PreciseMatricesComposite):
     """Inverse of a tensor as a linear map between its first `ind` dims and the rest."""
 
     schema = "linalg_tensorinv(Tensor self, int ind=2) -> Tensor"
-    autocast = "float32"
 
     def compose(self, ind):
         if ind <= 0:
@@ -338,11 +318,10 @@ class linalg_tensorinv(MatricesComposite):
         yield s(regular(s.real(4, 4)).reshape([4, 2, 2]), 1)
 
 
-class linalg_tensorsolve(MatricesComposite):
+class linalg_tensorsolve(PreciseMatricesComposite):
     """Solution X of tensordot(A, X) = B over the last dims of A, which are as many as X has."""
 
     schema = "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor"
-    autocast = "float32"
 
     def compose(self, other, dims):
         if dims is not None:  # these dims of A go to its end
@@ -364,20 +343,15 @@ class linalg_tensorsolve(MatricesComposite):
 # Determinants
 
 
-class _linalg_det(Op):
+class _linalg_det(MatrixKernel):
     """Determinant, and the LU factors that it is the product of."""
 
     schema = "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)"
-    intensive = True
-    kept = "matrix"
-    promote = "keep"
     grad = {"A": "det_grad(grad, A, LU, pivots)"}
     push = {"result": "det_push(A_p, A_t, LU, pivots)"}
     diff_outputs = (True, False, False)
     tracked_by = {"LU": "linalg_lu_factor_ex"}
-    batch = stacked()
     method = False
-    complex = True
 
     def run(xp, A):
         check_square("linalg.det", A)
@@ -410,37 +384,28 @@ class linalg_det(MatricesComposite):
     def compose(A):
         return ops._linalg_det(A)[0]
 
-    def samples(s):
-        yield s(s.real(3, 3))
+    samples = lambda s: [s(s.real(3, 3))]
 
 
-class det(Composite):
+class det(FirstResult):
     """Determinant of a square matrix (older name)."""
 
     schema = "det(Tensor self) -> Tensor"
     complex = True
+    first_of = "_linalg_det"
 
-    def compose(self):
-        return ops._linalg_det(self)[0]
-
-    def samples(s):
-        yield s(s.real(3, 3))
+    samples = lambda s: [s(s.real(3, 3))]
 
 
-class _linalg_adjugate(Op):
+class _linalg_adjugate(MatrixKernel):
     """Adjugate of a square matrix, det(A) A^-1 continued to singular matrices."""
 
     # not an operator of PyTorch's: the derivative of a determinant, which must itself be
     # differentiable where the matrix has no inverse
     schema = "_linalg_adjugate(Tensor A) -> Tensor"
-    intensive = True
-    kept = "matrix"
-    promote = "keep"
     grad = {"A": "adjugate_change(A.mH, grad)"}
     push = "adjugate_change(A_p, A_t)"
-    batch = stacked()
     method = False
-    complex = True
 
     def run(xp, A):
         check_float("linalg.det", A)
@@ -475,21 +440,16 @@ def _log_of(xp, factors, pivots):
     return sign, xp.log(size).sum(axis=-1)
 
 
-class _linalg_slogdet(Op):
+class _linalg_slogdet(MatrixKernel):
     """Sign and logarithm of the absolute value of the determinant, and LU factors."""
 
     schema = ("_linalg_slogdet(Tensor A)"
               " -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
-    intensive = True
-    kept = "matrix"
-    promote = "keep"
     grad = {"A": "slogdet_grad(grad_sign, grad_logabsdet, A, sign, LU, pivots)"}
     push = {"sign, logabsdet": "slogdet_push(A_p, A_t, sign, LU, pivots)"}
     diff_outputs = (True, True, False, False)
     tracked_by = {"LU": "linalg_lu_factor_ex"}
-    batch = stacked()
     method = False
-    complex = True
 
     def run(xp, A):
         check_square("linalg.slogdet", A)
@@ -519,28 +479,24 @@ class linalg_slogdet(MatricesComposite):
     def compose(A):
         return named("linalg_slogdet", *ops._linalg_slogdet(A)[:2])
 
-    def samples(s):
-        yield s(regular(s.real(3, 3)))
+    samples = lambda s: [s(regular(s.real(3, 3)))]
 
 
-class slogdet(Composite):
+class slogdet(ComplexComposite):
     """Sign (or phase) and logarithm of the absolute value of the determinant (older name)."""
 
     schema = "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)"
-    complex = True
 
     def compose(self):
         return named("slogdet", *ops._linalg_slogdet(self)[:2])
 
-    def samples(s):
-        yield s(regular(s.real(3, 3)))
+    samples = lambda s: [s(regular(s.real(3, 3)))]
 
 
-class logdet(Composite):
+class logdet(ComplexComposite):
     """Logarithm of the determinant; NaN where a real determinant is negative."""
 
     schema = "logdet(Tensor self) -> Tensor"
-    complex = True
 
     def compose(self):
         sign, logarithm = ops.slogdet(self)
@@ -548,9 +504,7 @@ class logdet(Composite):
             return sign.log() + logarithm
         return ops.where(sign == -1, math.nan, logarithm)
 
-    def samples(s):
-        yield s(regular(s.real(3, 3)))
-        yield s(regular(s.real(2, 3, 3)))
+    samples = lambda s: [s(regular(s.real(3, 3))), s(regular(s.real(2, 3, 3)))]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -561,12 +515,9 @@ class linalg_matrix_exp(Matrices):
     """Matrix exponential."""
 
     schema = "linalg_matrix_exp(Tensor self) -> Tensor"
-    intensive = True
-    kept = "matrix"
     grad = {"self": "matrix_exp_change(self.mH, grad)"}
     push = "matrix_exp_change(self_p, self_t)"
     shape = "self.shape"
-    batch = stacked()
 
     def run(xp, self):
         check_square("linalg.matrix_exp", self)
@@ -580,17 +531,13 @@ class linalg_matrix_exp(Matrices):
         yield s(s.real(3, 3).mT)
 
 
-class matrix_exp(Composite):
+class matrix_exp(Synonym):
     """Matrix exponential (older name)."""
 
     schema = "matrix_exp(Tensor self) -> Tensor"
     complex = True
-
-    def compose(self):
-        return ops.linalg_matrix_exp(self)
-
-    def samples(s):
-        yield s(s.real(3, 3))
+    same_as = "linalg_matrix_exp"
+    samples = lambda s: [s(s.real(3, 3))]
 
 
 class linalg_matrix_power(MatricesComposite):
@@ -621,15 +568,11 @@ class linalg_matrix_power(MatricesComposite):
         yield s(s.real(2, 3, 3), 3)
 
 
-class matrix_power(Composite):
+class matrix_power(Synonym):
     """Integer powers of a square matrix (older name)."""
 
     schema = "matrix_power(Tensor self, int n) -> Tensor"
     out = ("exact",)
     complex = True
-
-    def compose(self, n):
-        return ops.linalg_matrix_power(self, n)
-
-    def samples(s):
-        yield s(s.real(3, 3), 2)
+    same_as = "linalg_matrix_power"
+    samples = lambda s: [s(s.real(3, 3), 2)]

@@ -15,10 +15,11 @@ import math
 
 from ..array import dtype as dt
 from ..array.xp import special
-from ..core.op import Composite, Pointwise
+from ..core.op import Pointwise
 from ..table.packets import ops
 from . import special_kernels as kernels
-from .pointwise import log_gamma, points, refuse
+from .kinds import ComplexComposite, ComplexFree
+from .pointwise import DerivativeOfOrder, FormulaFunction, Function, log_gamma, points, refuse
 
 # ---------------------------------------------------------------------------------------------
 # What the entries share
@@ -77,19 +78,23 @@ def around_zero(*rest):
     return samples
 
 
+class Special(Function):
+    """A function that is offered in `pullback.special` alone."""
+
+    inplace = method = False
+
+
 # ---------------------------------------------------------------------------------------------
 # The normal distribution
 
 
-class special_ndtr(Pointwise):
+class special_ndtr(Special):
     """Probability that a standard normal variable is below each element."""
 
     schema = "special_ndtr(Tensor self) -> Tensor"
     tags = ()
-    promote = "float"
     run = scipy_kernel("ndtr")
     grad = {"self": "grad * (self * self * -0.5).exp() * (1 / math.sqrt(2 * math.pi))"}
-    inplace = method = False
     samples = points(-3, 3)
 
     def decomp(self):
@@ -98,14 +103,12 @@ class special_ndtr(Pointwise):
         return ops.erfc(self * -math.sqrt(0.5)) * 0.5
 
 
-class special_log_ndtr(Pointwise):
+class special_log_ndtr(Special):
     """Logarithm of `special_ndtr`, exact far below zero."""
 
     schema = "special_log_ndtr(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("log_ndtr")
     grad = {"self": "grad * _normal_hazard(self)"}
-    inplace = method = False
     samples = points(-3, 3)
 
     def decomp(self):
@@ -116,81 +119,66 @@ class special_log_ndtr(Pointwise):
         return ops.where(self < 1, below, ops.log1p(ops.erfc(t) * -0.5))
 
 
-class normal_hazard(Pointwise):
+class normal_hazard(FormulaFunction):
     """Derivative of `special_log_ndtr`: density divided by probability."""
 
     schema = "_normal_hazard(Tensor self) -> Tensor"
-    kept = "function"
-    promote = "float"
     # h' = -h (x + h), and x + h is sqrt(2) times the ratio: no cancellation for negative x
     grad = {"self": "-grad * result * math.sqrt(2) * _erfcx_ratio(self * -math.sqrt(0.5), 1)"}
-    inplace = method = function = False
     samples = points(-3, 3)
 
     def run(xp, self):
         return kernels.normal_hazard(xp, self)
 
 
-class special_ndtri(Pointwise):
+class special_ndtri(Special):
     """Number below which a standard normal variable is with the given probability."""
 
     schema = "special_ndtri(Tensor self) -> Tensor"
     kept = "function"
-    promote = "float"
     run = scipy_kernel("ndtri")
     grad = {"self": "grad * (result * result * 0.5).exp() * math.sqrt(2 * math.pi)"}
-    inplace = method = False
     samples = points(0.1, 0.9)
 
 
-class special_erfcx(Pointwise):
+class special_erfcx(Special):
     """exp(x^2) erfc(x) of each element, without underflow."""
 
     schema = "special_erfcx(Tensor self) -> Tensor"
     kept = "function"
-    promote = "float"
     run = scipy_kernel("erfcx")
     grad = {"self": "-2 * grad * _erfcx_integral(self, 1)"}
-    inplace = method = False
     samples = points(-2, 3)
 
 
-class erfcx_integral(Pointwise):
+class erfcx_integral(FormulaFunction):
     """exp(x^2) times the n-fold integral of erfc from x to infinity."""
 
     schema = "_erfcx_integral(Tensor self, int n) -> Tensor"
-    kept = "function"
-    promote = "float"
     grad = {"self": "-2 * (n + 1) * grad * _erfcx_integral(self, n + 1)"}
-    inplace = method = function = False
     samples = first_with(1, high=3)
 
     def run(xp, self, n):
         return kernels.erfcx_integral(xp, self, n)
 
 
-class erfcx_ratio(Pointwise):
+class erfcx_ratio(FormulaFunction):
     """The n-fold integral of erfc divided by the (n-1)-fold one."""
 
     schema = "_erfcx_ratio(Tensor self, int n) -> Tensor"
-    kept = "function"
-    promote = "float"
     grad = {"self": "2 * grad * result * (n * result - (n + 1) * _erfcx_ratio(self, n + 1))"}
-    inplace = method = function = False
     samples = first_with(1, high=3)
 
     def run(xp, self, n):
         return kernels.erfcx_ratios(xp, self, n)[-1]
 
 
-class special_entr(Pointwise):
+class special_entr(Special):
     """-x log(x) of each element: 0 at 0, -inf below."""
 
     schema = "special_entr(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("entr")
     grad = {"self": "-grad * (self.log() + 1)"}
-    inplace = method = False
     samples = points(0.2, 3)
 
     def decomp(self):
@@ -204,11 +192,10 @@ class special_entr(Pointwise):
 # Gamma functions
 
 
-class mvlgamma(Pointwise):
+class mvlgamma(Function):
     """Logarithm of the multivariate gamma function of dimension p."""
 
     schema = "mvlgamma(Tensor self, int p) -> Tensor"
-    promote = "float"
     grad = {"self": "grad * multivariate_digamma(self, p)"}
     aliases = ("special_multigammaln",)
 
@@ -276,18 +263,14 @@ class igammac(Pointwise):
     samples = pairs(0.4, 4, 0.3, 5)
 
 
-class igamma_order(Pointwise):
+class igamma_order(DerivativeOfOrder):
     """Derivative of some order of `igamma` by its first argument."""
 
-    ordered = False
     schema = "_igamma_order(Tensor self, Tensor other, int order) -> Tensor"
-    kept = "function"
-    promote = "float"
     grad = {
         "self": "grad * _igamma_order(self, other, order + 1)",
         "other": "grad * _gamma_density(self, other, order)",
     }
-    inplace = method = function = False
     cost = "heavy"
 
     def run(xp, self, other, order):
@@ -301,19 +284,15 @@ class igamma_order(Pointwise):
         yield s(s.real(0, 3), s.real(3), 1)
 
 
-class gamma_density(Pointwise):
+class gamma_density(DerivativeOfOrder):
     """Derivative of some order by a of x^(a-1) exp(-x) / Gamma(a), for every real a."""
 
-    ordered = False
     schema = "_gamma_density(Tensor self, Tensor other, int order) -> Tensor"
-    kept = "function"
-    promote = "float"
     grad = {
         "self": "grad * _gamma_density(self, other, order + 1)",
         "other": "grad * (_gamma_density(beside(self, grad) - 1, other, order)"
         " - _gamma_density(self, other, order))",
     }
-    inplace = method = function = False
 
     def run(xp, self, other, order):
         return kernels.gamma_density(xp, self, other, order)
@@ -326,17 +305,15 @@ class gamma_density(Pointwise):
         yield s(s.real(0, 3), s.real(3), 0)
 
 
-class special_zeta(Pointwise):
+class special_zeta(Special):
     """Hurwitz zeta function: the sum over k >= 0 of (q + k)^(-s)."""
 
     schema = "special_zeta(Tensor self, Tensor other) -> Tensor"
     kept = "function"
-    promote = "float"
     grad = {
         "self": "grad * _zeta_order(self, other, 1)",
         "other": "-grad * self * special_zeta(self + 1, other)",
     }
-    inplace = method = False
     samples = pairs(1.5, 5, 0.4, 5)
 
     def run(xp, self, other):
@@ -348,16 +325,14 @@ def _zeta(xp, self, other):
     return special(xp).zeta(self, other)
 
 
-class special_zeta_self_scalar(Pointwise):
+class special_zeta_self_scalar(Special):
     """Hurwitz zeta function of a number s."""
 
     schema = "special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor"
     kept = "function"
-    promote = "float"
     promotes = ("self", "other")
     grad = {"other": "-grad * self * special_zeta(self + 1, other)"}
     run = _zeta
-    inplace = method = False
 
     def samples(s):
         yield s(2.5, s.real(3, 4, low=0.4, high=5))
@@ -365,33 +340,27 @@ class special_zeta_self_scalar(Pointwise):
         yield s(2, s.real(0, 3, low=0.4, high=5))
 
 
-class special_zeta_other_scalar(Pointwise):
+class special_zeta_other_scalar(Special):
     """Hurwitz zeta function with a number q."""
 
     schema = "special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor"
     kept = "function"
-    promote = "float"
     promotes = ("self", "other")
     grad = {"self": "grad * _zeta_order(self, other, 1)"}
     run = _zeta
-    inplace = method = False
     samples = first_with(1.5, low=1.4, high=5)
 
 
-class zeta_order(Pointwise):
+class zeta_order(DerivativeOfOrder):
     """Derivative of some order of the Hurwitz zeta function by its first argument."""
 
-    ordered = False
     schema = "_zeta_order(Tensor self, Tensor other, int order) -> Tensor"
-    kept = "function"
-    promote = "float"
     scalars = ("other",)
     grad = {
         "self": "grad * _zeta_order(self, other, order + 1)",
         "other": "-grad * (order * _zeta_order(self + 1, other, order - 1)"
         " + self * _zeta_order(self + 1, other, order))",
     }
-    inplace = method = function = False
 
     def run(xp, self, other, order):
         return kernels.zeta_order(xp, self, other, order)
@@ -414,14 +383,12 @@ def _xlog1py(xp, self, other):
     return xp.where((self == 0) & ~xp.isnan(other), 0, self * xp.log1p(other))
 
 
-class special_xlog1py(Pointwise):
+class special_xlog1py(Special):
     """x log(1 + y), 0 where x is 0."""
 
     schema = "special_xlog1py(Tensor self, Tensor other) -> Tensor"
-    promote = "float"
     run = _xlog1py
     grad = {"self": "xlog1py_pullback(grad, self, other)", "other": "grad * self / (other + 1)"}
-    inplace = method = False
     samples = pairs(-2, 2, -0.6, 3)
 
     def decomp(self, other):
@@ -429,15 +396,13 @@ class special_xlog1py(Pointwise):
         return (self * other.log1p()).masked_fill(zero, 0)
 
 
-class special_xlog1py_self_scalar(Pointwise):
+class special_xlog1py_self_scalar(Special):
     """a log(1 + y) for a number a; 0 if a is 0."""
 
     schema = "special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor"
-    promote = "float"
     promotes = ("self", "other")
     run = _xlog1py
     grad = {"other": "grad * self / (other + 1)"}
-    inplace = method = False
 
     def decomp(self, other):
         if self:
@@ -450,15 +415,13 @@ class special_xlog1py_self_scalar(Pointwise):
         yield s(2, s.real(0, 3))
 
 
-class special_xlog1py_other_scalar(Pointwise):
+class special_xlog1py_other_scalar(Special):
     """x log(1 + b) for a number b; 0 where x is 0."""
 
     schema = "special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor"
-    promote = "float"
     promotes = ("self", "other")
     run = _xlog1py
     grad = {"self": "xlog1py_pullback(grad, self, other)"}
-    inplace = method = False
     samples = first_with(1.5)
 
     def decomp(self, other):
@@ -497,13 +460,12 @@ def _wide(*values) -> dt.DType:
     return dt.complex128 if complex_ else dt.float64
 
 
-class float_power_Tensor_Tensor(Composite):
+class float_power_Tensor_Tensor(ComplexComposite):
     """A power, computed in double precision."""
 
     schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
     tags = ("pointwise",)
     inplace = "Tensor"
-    complex = True
     samples = pairs(0.3, 2, -2, 2)
 
     def compose(self, exponent):
@@ -511,30 +473,25 @@ class float_power_Tensor_Tensor(Composite):
         return self.to(wide).pow(exponent.to(wide))
 
 
-class float_power_Tensor_Scalar(Composite):
+class float_power_Tensor_Scalar(ComplexComposite):
     """A power with a number as exponent, computed in double precision."""
 
     schema = "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
     tags = ("pointwise",)
     inplace = "Scalar"
-    complex = True
     samples = first_with(2.5, low=0.3)
 
     def compose(self, exponent):
         return self.to(_wide(self, exponent)).pow(exponent)
 
 
-class float_power_Scalar(Composite):
+class float_power_Scalar(ComplexFree):
     """A power of a number, computed in double precision."""
 
     schema = "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor"
     tags = ("pointwise",)
-    method = False
-    complex = True
 
     def compose(self, exponent):
         return ops.pow(self, exponent.to(_wide(self, exponent)))
 
-    def samples(s):
-        yield s(2, s.real(3, 4))
-        yield s(1.5, s.real())
+    samples = lambda s: [s(2, s.real(3, 4)), s(1.5, s.real())]

@@ -9,17 +9,17 @@ import itertools
 
 from ..array import dtype as dt
 from ..array.dims import wrap_dim
-from ..core.op import Composite, Op, View
+from ..core.op import Composite
 from ..table.packets import ops
+from .kinds import ComplexComposite, ComplexView, Moving, Synonym
 from .layout import END, along, checked_pieces, cut, cut_shapes, inner, needs_dims, split_pieces
 
 
-class split_Tensor(View):
+class split_Tensor(ComplexView):
     """Consecutive pieces of equal size; the last may be smaller."""
 
     schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"
     lower = "shape.split"
-    complex = True
     grad = {"self": "split_backward(grads, self.shape, split_size, dim)"}
 
     def run(xp, self, split_size, dim):
@@ -35,19 +35,19 @@ class split_Tensor(View):
         sizes = split_pieces(self.shape[dim], split_size)
         return ops.split_with_sizes(self, sizes, dim)
 
-    def samples(s):
-        yield s(s.real(5, 2), 2)
-        yield s(s.real(2, 4), 2, -1)
-        yield s(s.real(0, 2), 3)
+    def scatter_piece(base, new, number, split_size, dim):
+        start = number * split_size
+        return ops.slice_scatter(base, new, dim, start, start + new.shape[dim])
+
+    samples = lambda s: [s(s.real(5, 2), 2), s(s.real(2, 4), 2, -1), s(s.real(0, 2), 3)]
 
 
-class split_with_sizes(View):
+class split_with_sizes(ComplexView):
     """Consecutive pieces of the given sizes."""
 
     schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]"
     lower = "shape.split"
     core = True
-    complex = True
     grad = {"self": "split_with_sizes_backward(grads, self.shape, split_sizes, dim)"}
 
     def run(xp, self, split_sizes, dim):
@@ -59,23 +59,21 @@ class split_with_sizes(View):
         needs_dims(self.ndim - 1, "split")
         return ops.split_with_sizes(self, split_sizes, inner(dim, self))
 
-    def samples(s):
-        yield s(s.real(5, 2), (1, 4))
-        yield s(s.real(2, 4), (2, 0, 2), -1)
+    def scatter_piece(base, new, number, split_sizes, dim):
+        start = sum(split_sizes[:number])
+        return ops.slice_scatter(base, new, dim, start, start + new.shape[dim])
+
+    samples = lambda s: [s(s.real(5, 2), (1, 4)), s(s.real(2, 4), (2, 0, 2), -1)]
 
 
-class split_sizes(Composite):
+class split_sizes(Synonym):
     """`split` with a list of sizes."""
 
     schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]"
     may_alias = True
     lower = "shape.split"
-
-    def compose(self, split_size, dim):
-        return ops.split_with_sizes(self, split_size, dim)
-
-    def samples(s):
-        yield s(s.real(5, 2), (1, 4))
+    same_as = "split_with_sizes"
+    samples = lambda s: [s(s.real(5, 2), (1, 4))]
 
 
 def _chunk_step(self, chunks: int, dim: int) -> int:
@@ -87,13 +85,12 @@ def _chunk_step(self, chunks: int, dim: int) -> int:
     return (size + chunks - 1) // chunks
 
 
-class chunk(Composite):
+class chunk(ComplexComposite):
     """At most `chunks` pieces of equal size; the last may be smaller."""
 
     schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]"
     may_alias = True
     lower = "shape.split"
-    complex = True
 
     def compose(self, chunks, dim):
         step = _chunk_step(self, chunks, dim)
@@ -101,25 +98,43 @@ class chunk(Composite):
             return ops.split_with_sizes(self, [0] * chunks, dim)
         return ops.split(self, step, dim)
 
-    def samples(s):
-        yield s(s.real(5, 2), 2)
-        yield s(s.real(2, 6), 4, 1)
-        yield s(s.real(0, 2), 3)
+    samples = lambda s: [s(s.real(5, 2), 2), s(s.real(2, 6), 4, 1), s(s.real(0, 2), 3)]
 
 
 def clones(parts) -> list:
     return [p.clone(memory_format="contiguous_format") for p in parts]
 
 
-class UnsafePieces(Op):
-    """Pieces that count as fresh memory: writes to them are not seen by the derivative."""
+class UnsafePieces(Moving):
+    """Pieces that count as fresh memory: writes to them are not seen by the derivative.
+
+    They are those of the operator that `pieces_of` names; `sizes_of` gives their sizes.
+    """
 
     lies = "parts"
     unchecked = ("pure",)  # the pieces are memory of the input, that is the point
-    promote = "keep"
-    complex = True
     linear = ("self",)
-    cost = "cheap"
+    pieces_of = sizes_of = None
+
+    @classmethod
+    def run(cls, xp, self, how, dim):
+        needs_dims(self.ndim, "split")
+        dim = wrap_dim(dim, self.ndim)
+        return cut(self, dim, cls.sizes_of(self.shape[dim], dim, how))
+
+    @classmethod
+    def batch(cls, n, batched, self, how, dim):
+        needs_dims(self.ndim - 1, "split")
+        return getattr(ops, cls.pieces_of)(self, how, inner(dim, self))
+
+    @classmethod
+    def shape(cls, self, how, dim):
+        needs_dims(self.ndim, "split")
+        return cut_shapes(self.shape, dim, cls.sizes_of(self.shape[dim], dim, how))
+
+    @classmethod
+    def decomp(cls, self, how, dim):
+        return clones(getattr(ops, cls.pieces_of)(self, how, dim))
 
 
 class unsafe_split_Tensor(UnsafePieces):
@@ -127,19 +142,8 @@ class unsafe_split_Tensor(UnsafePieces):
 
     schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]"
     grad = {"self": "split_backward(grads, self.shape, split_size, dim)"}
-    run = split_Tensor.run
-    batch = split_Tensor.batch
-
-    def shape(self, split_size, dim):
-        needs_dims(self.ndim, "split")
-        return cut_shapes(self.shape, dim, split_pieces(self.shape[dim], split_size))
-
-    def decomp(self, split_size, dim):
-        return clones(ops.split(self, split_size, dim))
-
-    def samples(s):
-        yield s(s.real(5, 2), 2)
-        yield s(s.real(2, 4), 2, -1)
+    pieces_of, sizes_of = "split", lambda size, dim, step: split_pieces(size, step)
+    samples = lambda s: [s(s.real(5, 2), 2), s(s.real(2, 4), 2, -1)]
 
 
 class unsafe_split_with_sizes(UnsafePieces):
@@ -147,18 +151,8 @@ class unsafe_split_with_sizes(UnsafePieces):
 
     schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]"
     grad = {"self": "split_with_sizes_backward(grads, self.shape, split_sizes, dim)"}
-    run = split_with_sizes.run
-    batch = split_with_sizes.batch
-
-    def shape(self, split_sizes, dim):
-        needs_dims(self.ndim, "split")
-        return cut_shapes(self.shape, dim, checked_pieces(self.shape[dim], dim, split_sizes))
-
-    def decomp(self, split_sizes, dim):
-        return clones(ops.split_with_sizes(self, split_sizes, dim))
-
-    def samples(s):
-        yield s(s.real(5, 2), (1, 4))
+    pieces_of, sizes_of = "split_with_sizes", checked_pieces
+    samples = lambda s: [s(s.real(5, 2), (1, 4))]
 
 
 class unsafe_chunk(Composite):
@@ -173,16 +167,14 @@ class unsafe_chunk(Composite):
             return ops.unsafe_split_with_sizes(self, [0] * chunks, dim)
         return ops.unsafe_split(self, step, dim)
 
-    def samples(s):
-        yield s(s.real(5, 2), 2)
+    samples = lambda s: [s(s.real(5, 2), 2)]
 
 
-class unbind_int(View):
+class unbind_int(ComplexView):
     """One tensor per index of a dim."""
 
     schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]"
     lower = "shape.unbind"
-    complex = True
     grad = {"self": "unbind_backward(grads, self.shape, dim)"}
 
     def run(xp, self, dim):
@@ -195,10 +187,10 @@ class unbind_int(View):
     def decomp(self, dim):
         return [ops.select(self, dim, i) for i in range(self.shape[dim])]
 
-    def samples(s):
-        yield s(s.real(3, 2))
-        yield s(s.real(3, 2), -1)
-        yield s(s.real(3))
+    def scatter_piece(base, new, number, dim):
+        return ops.select_scatter(base, new, dim, number)
+
+    samples = lambda s: [s(s.real(3, 2)), s(s.real(3, 2), -1), s(s.real(3))]
 
 
 def _split_at(self, bounds, dim):
@@ -229,13 +221,9 @@ class tensor_split_sections(Composite):
     """Pieces as equal as possible."""
 
     schema = "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]"
+    compose = _tensor_split
 
-    def compose(self, sections, dim):
-        return _tensor_split(self, sections, dim)
-
-    def samples(s):
-        yield s(s.real(5, 2), 3)
-        yield s(s.real(2, 5), 3, -1)
+    samples = lambda s: [s(s.real(5, 2), 3), s(s.real(2, 5), 3, -1)]
 
 
 class tensor_split_indices(Composite):
@@ -247,9 +235,7 @@ class tensor_split_indices(Composite):
         _has_dims(self)
         return _split_at(self, indices, wrap_dim(dim, self.ndim, scalar_ok=False))
 
-    def samples(s):
-        yield s(s.real(5, 2), (1, 3))
-        yield s(s.real(2, 5), (1, 9, 2), 1)
+    samples = lambda s: [s(s.real(5, 2), (1, 3)), s(s.real(2, 5), (1, 9, 2), 1)]
 
 
 class tensor_split_tensor(Composite):
@@ -305,9 +291,7 @@ class hsplit_int(Composite):
     def compose(self, sections):
         return _named_split(self, "hsplit", 1, 0 if self.ndim == 1 else 1, sections)
 
-    def samples(s):
-        yield s(s.real(3, 4), 2)
-        yield s(s.real(4), 2)
+    samples = lambda s: [s(s.real(3, 4), 2), s(s.real(4), 2)]
 
 
 class hsplit_array(Composite):
@@ -318,8 +302,7 @@ class hsplit_array(Composite):
     def compose(self, indices):
         return _named_split(self, "hsplit", 1, 0 if self.ndim == 1 else 1, indices)
 
-    def samples(s):
-        yield s(s.real(3, 4), (1, 3))
+    samples = lambda s: [s(s.real(3, 4), (1, 3))]
 
 
 class vsplit_int(Composite):
@@ -330,8 +313,7 @@ class vsplit_int(Composite):
     def compose(self, sections):
         return _named_split(self, "vsplit", 2, 0, sections)
 
-    def samples(s):
-        yield s(s.real(4, 3), 2)
+    samples = lambda s: [s(s.real(4, 3), 2)]
 
 
 class vsplit_array(Composite):
@@ -342,8 +324,7 @@ class vsplit_array(Composite):
     def compose(self, indices):
         return _named_split(self, "vsplit", 2, 0, indices)
 
-    def samples(s):
-        yield s(s.real(4, 3), (1, 3))
+    samples = lambda s: [s(s.real(4, 3), (1, 3))]
 
 
 class dsplit_int(Composite):
@@ -354,8 +335,7 @@ class dsplit_int(Composite):
     def compose(self, sections):
         return _named_split(self, "dsplit", 3, 2, sections)
 
-    def samples(s):
-        yield s(s.real(1, 3, 4), 2)
+    samples = lambda s: [s(s.real(1, 3, 4), 2)]
 
 
 class dsplit_array(Composite):
@@ -366,5 +346,4 @@ class dsplit_array(Composite):
     def compose(self, indices):
         return _named_split(self, "dsplit", 3, 2, indices)
 
-    def samples(s):
-        yield s(s.real(1, 3, 4), (1, 3))
+    samples = lambda s: [s(s.real(1, 3, 4), (1, 3))]

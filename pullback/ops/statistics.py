@@ -13,11 +13,12 @@ from ..array import dtype as dt
 from ..array.dims import wrap_dim
 from ..array.xp import accumulate_at, running_maximum
 from ..core.op import Composite, Op
-from ..core.state import in_passing
 from ..errors import DataDependentError, DTypeError, ShapeError
 from ..formulas.statistics import clipped_factor, others_than, segment_pullback, segment_value
 from ..table.packets import ops
-from .extremes import OfAll, Places, kept_or_squeezed, median_along, median_of_all, shared
+from ..threads.state import in_passing
+from .extremes import MedianOfAll, Medians, Places, kept_or_squeezed, median_of_rows
+from .kinds import Free, Keeping
 from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import refuse, title
@@ -73,28 +74,22 @@ def _nanmedian_place(xp, x):
     return xp.take_along_axis(order, xp.expand_dims(place, -1), -1)[..., 0]
 
 
-class nanmedian_default(OfAll):
+class nanmedian_default(MedianOfAll):
     """Lower median of all elements that are not NaN."""
     schema = "nanmedian(Tensor self) -> Tensor"
-    kept = "order"
-    tags = ()
-    run = lambda xp, self: median_of_all(_nanmedian_place, xp, self)
+    place = _nanmedian_place
 
     def batch(n, batched, self):
         if not math.prod(self.shape[1:]):
             return ops.nanmedian(self.new_empty((0,))).expand((n,))
-        flat = rows(n, self)
-        value = flat.detach().nanmedian(1, True)[0]
-        return shared(flat, value) if self.is_floating_point() else value.squeeze(1)
+        return median_of_rows(n, self, "nanmedian")
 
 
-class nanmedian_dim(Places):
+class nanmedian_dim(Medians):
     """Lower medians along a dim of what is not NaN, and where they are."""
     schema = ("nanmedian.dim(Tensor self, int dim, bool keepdim=False)"
               " -> (Tensor values, Tensor indices)")
-    kept = "order"
-    tags = ()
-    run = lambda xp, self, dim, keepdim: median_along(_nanmedian_place, xp, self, dim, keepdim)
+    place = _nanmedian_place
 
 
 class nanmean(Composite):
@@ -266,10 +261,9 @@ class nanquantile_scalar(QuantileOfNumber):
 # Norms
 
 
-class renorm(Op):
+class renorm(Keeping):
     """Slices along a dim whose p-norm exceeds `maxnorm`, cut down to that norm."""
     schema = "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor"
-    promote = "keep"
     grad = {"self": "renorm_pullback(grad, self, p, dim, maxnorm)"}
     push = "renorm_push(self_p, self_t, p, dim, maxnorm)"
     shape = "tuple(self.shape)"
@@ -447,7 +441,7 @@ def _segment_bounds(xp, data, lengths, offsets, axis, unsafe):
     return xp.concatenate([xp.zeros((ends.shape[0], 1), dtype=xp.int64), ends], axis=-1)
 
 
-class segment_reduce(Op):
+class segment_reduce(Keeping):
     """Sums, means, products or extremes of consecutive elements along an axis.
 
     Segments are given by their lengths or by their bounds; an empty one gives `initial`, or the
@@ -458,7 +452,6 @@ class segment_reduce(Op):
               " Scalar? initial=None) -> Tensor")
     trusts = "values"
     aliases = ("_segment_reduce",)
-    promote = "keep"
     grad = {"data": "segment_pullback(grad, result, data, reduce, lengths, offsets, axis, initial)"}
     push = "segment_push(data_p, data_t, result, reduce, lengths, offsets, axis, initial)"
     nondiff = ("lengths", "indices", "offsets")
@@ -522,13 +515,12 @@ class segment_reduce(Op):
         yield s(s.real(0, 2), "prod", lengths=s.tensor([0, 0], dt.int64))
 
 
-class _segment_reduce_backward(Composite):
+class _segment_reduce_backward(Free):
     """Gradient of `segment_reduce` with respect to the data."""
     schema = ("_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *,"
               " Tensor? lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None)"
               " -> Tensor")
     alike = ("grad", "output", "data")
-    method = False
 
     def compose(grad, output, data, reduce, lengths, offsets, axis, initial):
         _segment_axis(data, reduce, lengths, None, offsets, axis)

@@ -9,9 +9,10 @@ import math
 
 from ..array import dtype as dt
 from ..core.op import Composite
-from ..core.state import in_passing
 from ..errors import DataDependentError, DTypeError, ShapeError
 from ..table.packets import ops
+from ..threads.state import in_passing
+from .kinds import ComplexComposite
 
 # ---------------------------------------------------------------------------------------------
 # Short-time transforms
@@ -90,7 +91,7 @@ def _stft(
     return out if return_complex else ops.view_as_real(out)
 
 
-class stft_center(Composite):
+class stft_center(ComplexComposite):
     """Short-time Fourier transform: of overlapping frames of a signal."""
 
     schema = (
@@ -99,7 +100,6 @@ class stft_center(Composite):
         " bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor"
     )
     autocast = "float32"
-    complex = True
     compose = _stft
 
     def samples(s):
@@ -110,7 +110,7 @@ class stft_center(Composite):
         yield s(s.real(12), 6, 2, 4, s.real(4), False, align_to_window=True, return_complex=True)
 
 
-class stft_default(Composite):
+class stft_default(ComplexComposite):
     """Short-time Fourier transform without padding at the ends."""
 
     schema = (
@@ -119,7 +119,6 @@ class stft_default(Composite):
         " bool? return_complex=None, bool? align_to_window=None) -> Tensor"
     )
     autocast = "float32"
-    complex = True
 
     def compose(self, n_fft, hop_length, win_length, window, *rest):
         return _stft(self, n_fft, hop_length, win_length, window, False, "reflect", *rest)
@@ -147,7 +146,7 @@ def _istft_samples(s):
     yield s(s.real(4, 5), 4, 1, onesided=False, return_complex=True)
 
 
-class istft(Composite):
+class istft(ComplexComposite):
     """Inverse short-time Fourier transform, by overlapping and adding the frames."""
 
     schema = (
@@ -155,7 +154,6 @@ class istft(Composite):
         " Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None,"
         " int? length=None, bool return_complex=False) -> Tensor"
     )
-    complex = True
     samples = _istft_samples
 
     def compose(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..array.dims import wrap_dim
-from ..core.op import Composite, Op
+from ..core.op import Composite
 from ..table.packets import ops
+from .kinds import Moving
 from .layout import diagonal_view, two_dims
 
 
@@ -19,8 +20,8 @@ def _matrix_only(ndim: int, name: str) -> None:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
 
-def _triangle(name: str):
-    """Kernel and batching rule of `tril` and `triu`."""
+def _triangle(name: str, below: bool):
+    """Kernel, batching rule and decomposition of `tril` and `triu`."""
 
     def run(xp, self, diagonal):
         _matrix_only(self.ndim, name)
@@ -30,21 +31,17 @@ def _triangle(name: str):
         _matrix_only(self.ndim - 1, name)
         return getattr(self, name)(diagonal)
 
-    return run, batch
+    def decomp(self, diagonal):
+        return ops.where(_triangle_mask(self, diagonal, below), self, ops.new_zeros(self, ()))
+
+    return run, batch, decomp
 
 
-class _Triangle(Op):
-    promote = "keep"
-    complex = True
+class _Triangle(Moving):
     inplace = True
     linear = ("self",)
-    cost = "cheap"
     shape = "tuple(self.shape)"
-
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(2, 3, 3), -1)
-        yield s(s.real(3, 4).T, 1)
+    samples = lambda s: [s(s.real(3, 4)), s(s.real(2, 3, 3), -1), s(s.real(3, 4).T, 1)]
 
 
 class tril(_Triangle):
@@ -53,10 +50,7 @@ class tril(_Triangle):
     schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor"
     lower = "index.triangle(False)"
     grad = {"self": "grad.tril(diagonal)"}
-    run, batch = _triangle("tril")
-
-    def decomp(self, diagonal):
-        return ops.where(_triangle_mask(self, diagonal, True), self, ops.new_zeros(self, ()))
+    run, batch, decomp = _triangle("tril", True)
 
 
 class triu(_Triangle):
@@ -65,10 +59,7 @@ class triu(_Triangle):
     schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor"
     lower = "index.triangle(True)"
     grad = {"self": "grad.triu(diagonal)"}
-    run, batch = _triangle("triu")
-
-    def decomp(self, diagonal):
-        return ops.where(_triangle_mask(self, diagonal, False), self, ops.new_zeros(self, ()))
+    run, batch, decomp = _triangle("triu", False)
 
 
 def embedded_shape(shape, offset: int, dim1: int, dim2: int):
@@ -84,14 +75,11 @@ def embedded_shape(shape, offset: int, dim1: int, dim2: int):
     return tuple(out), dim1, dim2
 
 
-class diag_embed(Op):
+class diag_embed(Moving):
     """Matrices with the last dim on a diagonal, zero elsewhere."""
 
     schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor"
-    promote = "keep"
-    complex = True
     linear = ("self",)
-    cost = "cheap"
     grad = {"self": "grad.diagonal(offset, dim1, dim2)"}
 
     def run(xp, self, offset, dim1, dim2):
@@ -112,10 +100,7 @@ class diag_embed(Op):
         zeros = ops.new_zeros(self, shape)
         return ops.diagonal_scatter(zeros, self, offset, dim1, dim2)
 
-    def samples(s):
-        yield s(s.real(3))
-        yield s(s.real(2, 3), 1)
-        yield s(s.real(2, 3), -1, 0, 2)
+    samples = lambda s: [s(s.real(3)), s(s.real(2, 3), 1), s(s.real(2, 3), -1, 0, 2)]
 
 
 class diag(Composite):
@@ -131,10 +116,7 @@ class diag(Composite):
             return self.diagonal(diagonal).clone(memory_format="contiguous_format")
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D")
 
-    def samples(s):
-        yield s(s.real(3))
-        yield s(s.real(3), 1)
-        yield s(s.real(3, 4), -1)
+    samples = lambda s: [s(s.real(3)), s(s.real(3), 1), s(s.real(3, 4), -1)]
 
 
 class diagflat(Composite):
@@ -145,6 +127,4 @@ class diagflat(Composite):
     def compose(self, offset):
         return self.reshape((-1,)).diag_embed(offset)
 
-    def samples(s):
-        yield s(s.real(2, 3))
-        yield s(s.real(3), 1)
+    samples = lambda s: [s(s.real(2, 3)), s(s.real(3), 1)]

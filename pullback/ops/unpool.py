@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from ..array import dtype as dt
 from ..array.dims import numel
-from ..core.op import Composite, Op
+from ..core.op import Op
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
 from .batching import fold_planes
+from .kinds import Free
 from .pool import distinct
 from .pool_kernels import (
     check_gradient,
@@ -39,12 +40,11 @@ def _check_lines(name: str, self) -> None:
                          f"batch size for input, but got {self.ndim}D")
 
 
-class max_pool1d_with_indices(Composite):
+class max_pool1d_with_indices(Free):
     """Maxima over sliding windows of the last dim, and their places."""
 
     schema = ("max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[],"
               " int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)")
-    method = False
 
     def compose(self, kernel_size, stride, padding, dilation, ceil_mode):
         _check_lines("max_pool1d", self)
@@ -56,17 +56,14 @@ class max_pool1d_with_indices(Composite):
         out, places = ops.max_pool2d_with_indices(self.unsqueeze(-2), *args, ceil_mode)
         return out.squeeze(-2), places.squeeze(-2)
 
-    def samples(s):
-        yield s(distinct(s, 2, 3, 7), 2)
-        yield s(distinct(s, 3, 7), 3, 2, 1, 2, True)
+    samples = lambda s: [s(distinct(s, 2, 3, 7), 2), s(distinct(s, 3, 7), 3, 2, 1, 2, True)]
 
 
-class max_pool1d(Composite):
+class max_pool1d(Free):
     """Maxima over sliding windows of the last dim."""
 
     schema = ("max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0],"
               " int[1] dilation=[1], bool ceil_mode=False) -> Tensor")
-    method = False
 
     def compose(self, kernel_size, stride, padding, dilation, ceil_mode):
         return ops.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation,
@@ -75,13 +72,12 @@ class max_pool1d(Composite):
     samples = max_pool1d_with_indices.samples
 
 
-class avg_pool1d(Composite):
+class avg_pool1d(Free):
     """Means over sliding windows of the last dim."""
 
     schema = ("avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0],"
               " bool ceil_mode=False, bool count_include_pad=True) -> Tensor")
     core = "apart"
-    method = False
 
     def compose(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
         _check_lines("avg_pool1d", self)
@@ -91,33 +87,27 @@ class avg_pool1d(Composite):
         args = [[one, v[0]] for one, v in zip((1, 1, 0), args)]
         return ops.avg_pool2d(self.unsqueeze(-2), *args, ceil_mode, count_include_pad).squeeze(-2)
 
-    def samples(s):
-        yield s(distinct(s, 2, 3, 7), 2)
-        yield s(s.real(3, 7), 3, 2, 1, True, False)
+    samples = lambda s: [s(distinct(s, 2, 3, 7), 2), s(s.real(3, 7), 3, 2, 1, True, False)]
 
 
-class adaptive_avg_pool1d(Composite):
+class adaptive_avg_pool1d(Free):
     """Means over as many windows of the last dim as the result has elements."""
 
     schema = "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor"
     core = "apart"
-    method = False
 
     def compose(self, output_size):
         _check_lines("adaptive_avg_pool1d", self)
         size = [1, *_one("adaptive_avg_pool1d", "output_size", output_size)]
         return ops.adaptive_avg_pool2d(self.unsqueeze(-2), size).squeeze(-2)
 
-    def samples(s):
-        yield s(distinct(s, 2, 3, 7), 3)
-        yield s(distinct(s, 3, 7), 7)
+    samples = lambda s: [s(distinct(s, 2, 3, 7), 3), s(distinct(s, 3, 7), 7)]
 
 
-class adaptive_max_pool1d(Composite):
+class adaptive_max_pool1d(Free):
     """Maxima over as many windows of the last dim as the result has elements, and their places."""
 
     schema = "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)"
-    method = False
 
     def compose(self, output_size):
         _check_lines("adaptive_max_pool1d", self)
@@ -202,18 +192,23 @@ def _unpool_by_scatter(self, indices, output_size):
     return out.reshape((*lead, *output_size))
 
 
-class max_unpool2d(Op):
-    """Zeros with the elements of `self` at the places that `indices` gives in the last two dims."""
+class MaxUnpool(Op):
+    """Zeros with elements at the places where maxima came from."""
 
-    schema = "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor"
     autocast = "float32"
     linear = ("self",)
     nondiff = ("indices",)
-    grad = {"self": "max_pool_double_backward(grad, indices, 2)"}
     cost = "reduce"
     method = function = False
-    dims = 2
     batch = fold_planes
+
+
+class max_unpool2d(MaxUnpool):
+    """Zeros with the elements of `self` at the places that `indices` gives in the last two dims."""
+
+    schema = "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor"
+    grad = {"self": "max_pool_double_backward(grad, indices, 2)"}
+    dims = 2
     decomp = _unpool_by_scatter
 
     def run(xp, self, indices, output_size):
@@ -231,19 +226,13 @@ class max_unpool2d(Op):
             yield s(s.real(*y.shape), places, (5, 6))
 
 
-class max_unpool3d(Op):
+class max_unpool3d(MaxUnpool):
     """Zeros with the elements of `self` at the places that `indices` gives in the last dims."""
 
     schema = ("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride,"
               " int[3] padding) -> Tensor")
-    autocast = "float32"
-    linear = ("self",)
-    nondiff = ("indices",)
     grad = {"self": "max_pool_double_backward(grad, indices, 3)"}
-    cost = "reduce"
-    method = function = False
     dims = 3
-    batch = fold_planes
 
     def run(xp, self, indices, output_size, stride, padding):
         _check_unpool("max_unpool3d", self, indices, output_size, 3)

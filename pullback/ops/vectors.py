@@ -6,9 +6,10 @@ Read next: `matmul.py`.
 from __future__ import annotations
 
 from ..array.dims import broadcast_shapes, numel, wrap_dim
-from ..core.op import Composite, Op
+from ..core.op import Op
 from ..errors import ShapeError
 from ..table.packets import ops
+from .kinds import ComplexComposite, Keeping, Synonym
 from .matmul import is_half
 from .pointwise import refuse
 
@@ -16,11 +17,10 @@ from .pointwise import refuse
 # Composites over vectors
 
 
-class outer(Composite):
+class outer(ComplexComposite):
     """All products of the elements of two vectors."""
 
     schema = "outer(Tensor self, Tensor vec2) -> Tensor"
-    complex = True
 
     def compose(self, vec2):
         if self.ndim != 1 or vec2.ndim != 1:
@@ -28,30 +28,23 @@ class outer(Composite):
                              f"{list(vec2.shape)}")
         return self.reshape([self.shape[0], 1]) * vec2
 
-    def samples(s):
-        yield s(s.real(3), s.real(4))
-        yield s(s.real(0), s.real(4))
+    samples = lambda s: [s(s.real(3), s.real(4)), s(s.real(0), s.real(4))]
 
 
-class ger(Composite):
+class ger(Synonym):
     """The same as `outer`."""
 
     schema = "ger(Tensor self, Tensor vec2) -> Tensor"
     complex = True
-
-    def compose(self, vec2):
-        return ops.outer(self, vec2)
-
-    def samples(s):
-        yield s(s.real(3), s.real(4))
+    same_as = "outer"
+    samples = lambda s: [s(s.real(3), s.real(4))]
 
 
-class inner(Composite):
+class inner(ComplexComposite):
     """Products summed over the last dim of both arguments."""
 
     schema = "inner(Tensor self, Tensor other) -> Tensor"
     out = ("exact",)
-    complex = True
 
     def compose(self, other):
         if self.ndim == 0 or other.ndim == 0:
@@ -67,29 +60,25 @@ class inner(Composite):
         yield s(s.real(), s.real(4, 3))
 
 
-class linalg_vecdot(Composite):
+class linalg_vecdot(ComplexComposite):
     """Sum of products along one dim, the first operand conjugated."""
 
     schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor"
     autocast = "lower"
     out = ("exact",)
     alike = ("x", "y")
-    complex = True
 
     def compose(x, y, dim):
         return (x.conj() * y).sum(dim)
 
-    def samples(s):
-        yield s(s.real(2, 3), s.real(2, 3))
-        yield s(s.real(2, 3), s.real(3, 2, 1), dim=1)
+    samples = lambda s: [s(s.real(2, 3), s.real(2, 3)), s(s.real(2, 3), s.real(3, 2, 1), dim=1)]
 
 
-class trace(Op):
+class trace(Keeping):
     """Sum of the diagonal of a matrix."""
 
     schema = "trace(Tensor self) -> Tensor"
     autocast = "float32"
-    promote = "keep"
     linear = ("self",)
     grad = {"self": "trace_grad(grad, self.shape)"}
     cost = "reduce"
@@ -118,24 +107,19 @@ class trace(Op):
     def decomp(self):
         return self.diagonal(0, 0, 1).sum()
 
-    def samples(s):
-        yield s(s.real(3, 3))
-        yield s(s.real(2, 4))
-        yield s(s.real(4, 2).T)
-        yield s(s.real(0, 0))
+    samples = lambda s: [s(s.real(3, 3)), s(s.real(2, 4)), s(s.real(4, 2).T), s(s.real(0, 0))]
 
 
 # ---------------------------------------------------------------------------------------------
 # tensordot, kron, chains
 
 
-class tensordot(Composite):
+class tensordot(ComplexComposite):
     """Products summed over pairs of dims."""
 
     schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor"
     function = False  # `pullback.tensordot` also takes a number of dims: see functional.py
     method = False
-    complex = True
 
     def compose(self, other, dims_self, dims_other):
         if len(dims_self) != len(dims_other):
@@ -173,11 +157,10 @@ class tensordot(Composite):
         yield s(s.real(2, 1), s.real(3, 4), [1], [0])
 
 
-class kron(Composite):
+class kron(ComplexComposite):
     """Kronecker product: every element of `self` times all of `other`."""
 
     schema = "kron(Tensor self, Tensor other) -> Tensor"
-    complex = True
 
     def compose(self, other):
         rank = max(self.ndim, other.ndim)
@@ -215,14 +198,12 @@ def chain_order(sizes: list[int]) -> list[list[int]]:
     return split
 
 
-class linalg_multi_dot(Composite):
+class linalg_multi_dot(ComplexComposite):
     """Product of a chain of matrices in the cheapest order; the ends may be vectors."""
 
     schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor"
     out = ("exact",)
-    function = False
-    method = False
-    complex = True
+    method = function = False
 
     def compose(tensors):
         if len(tensors) < 2:
@@ -256,21 +237,19 @@ class linalg_multi_dot(Composite):
         yield s([s.real(5), s.real(5, 3), s.real(3)])
 
 
-class chain_matmul(Composite):
+class chain_matmul(ComplexComposite):
     """Product of a chain of matrices in the cheapest order (older name)."""
 
     schema = "chain_matmul(Tensor[] matrices) -> Tensor"
     function = False  # `pullback.chain_matmul` takes the matrices one by one: see functional.py
     method = False
-    complex = True
 
     def compose(matrices):
         if len(matrices) == 1:
             return matrices[0]
         return ops.linalg_multi_dot(matrices)
 
-    def samples(s):
-        yield s([s.real(2, 5), s.real(5, 3), s.real(3, 4)])
+    samples = lambda s: [s([s.real(2, 5), s.real(5, 3), s.real(3, 4)])]
 
 
 class linalg_cross(Op):
@@ -327,12 +306,11 @@ class linalg_cross(Op):
         yield s(s.real(1, 3), s.real(4, 3))
 
 
-class cross(Composite):
+class cross(ComplexComposite):
     """Cross product along `dim`, by default the first dim of size 3."""
 
     schema = "cross(Tensor self, Tensor other, int? dim=None) -> Tensor"
     out = ("exact",)
-    complex = True
 
     def compose(self, other, dim):
         if dim is None:
@@ -341,6 +319,4 @@ class cross(Composite):
                 raise ShapeError(f"no dimension of size 3 in input of shape {list(self.shape)}")
         return ops.linalg_cross(self, other, dim=dim)
 
-    def samples(s):
-        yield s(s.real(2, 3), s.real(2, 3))
-        yield s(s.real(3, 2), s.real(3, 2))
+    samples = lambda s: [s(s.real(2, 3), s.real(2, 3)), s(s.real(3, 2), s.real(3, 2))]

@@ -6,10 +6,12 @@ Read next: `shape.py` and `slices.py`, the views themselves.
 from __future__ import annotations
 
 from ..array.dims import numel, wrap_dim
-from ..core.op import Composite, Op, View, overload_of
+from ..core.op import Composite, Op, View
+from ..core.overload import overload_of
 from ..errors import ShapeError
 from ..table.packets import ops
 from . import shape, slices, splits
+from .kinds import Keeping, Moving
 from .layout import (
     END,
     along,
@@ -26,19 +28,21 @@ from .splits import clones
 # --- what a write through a view needs ------------------------------------------------------------
 
 
-class select_scatter(Op):
+class Written(Moving):
+    """A copy of `self` with `src` in the place of a view."""
+
+    lies = "self"
+    linear = ("self", "src")
+    shape = "tuple(self.shape)"
+
+
+class select_scatter(Written):
     """A copy of `self` with `src` written where `select` reads."""
 
     schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"
     writes_view = "select.int"
     lower = "shape.select_scatter"
     core = "apart"
-    lies = "self"
-    promote = "keep"
-    linear = ("self", "src")
-    complex = True
-    cost = "cheap"
-    shape = "tuple(self.shape)"
     grad = {
         "self": "select_scatter(grad, grad.new_zeros(src.shape), dim, index)",
         "src": "grad.select(dim, index)",
@@ -62,7 +66,7 @@ class select_scatter(Op):
         yield s(s.real(3), s.real(), 0, 0)
 
 
-class slice_scatter(Op):
+class slice_scatter(Written):
     """A copy of `self` with `src` written where `slice` reads."""
 
     schema = (
@@ -73,12 +77,6 @@ class slice_scatter(Op):
     lower = "shape.slice_scatter"
     tags = ("view_copy",)
     core = True
-    lies = "self"
-    promote = "keep"
-    linear = ("self", "src")
-    complex = True
-    cost = "cheap"
-    shape = "tuple(self.shape)"
     grad = {
         "self": "slice_scatter(grad, grad.new_zeros(src.shape), dim, start, end, step)",
         "src": "take_slice(grad, dim, start, end, step)",
@@ -102,7 +100,7 @@ class slice_scatter(Op):
         yield s(s.real(5, 4), s.real(5, 4))
 
 
-class diagonal_scatter(Op):
+class diagonal_scatter(Written):
     """A copy of `self` with `src` written on a diagonal."""
 
     schema = (
@@ -111,12 +109,6 @@ class diagonal_scatter(Op):
     writes_view = "diagonal"
     trusts = "values"
     lower = "shape.diagonal_scatter"
-    lies = "self"
-    promote = "keep"
-    linear = ("self", "src")
-    complex = True
-    cost = "cheap"
-    shape = "tuple(self.shape)"
     grad = {
         "self": "diagonal_scatter(grad, grad.new_zeros(src.shape), offset, dim1, dim2)",
         "src": "grad.diagonal(offset, dim1, dim2)",
@@ -150,12 +142,10 @@ class diagonal_scatter(Op):
         dim1, dim2 = two_dims(dim1, dim2, self.ndim - 1)
         return ops.diagonal_scatter(self, src, offset, dim1 + 1, dim2 + 1)
 
-    def samples(s):
-        yield s(s.real(3, 4), s.real(3))
-        yield s(s.real(2, 3, 4), s.real(2, 2), -1, -2, -1)
+    samples = lambda s: [s(s.real(3, 4), s.real(3)), s(s.real(2, 3, 4), s.real(2, 2), -1, -2, -1)]
 
 
-class as_strided_scatter(Op):
+class as_strided_scatter(Keeping):
     """A copy of `self` with `src` written where `as_strided` reads."""
 
     complex = None
@@ -163,10 +153,10 @@ class as_strided_scatter(Op):
         "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, "
         "SymInt? storage_offset=None) -> Tensor"
     )
+    absolute = True
     writes_view = "as_strided"
     kept = "view"
     lies = "self"
-    promote = "keep"
     linear = ("self", "src")
     cost = "cheap"
     shape = "tuple(self.shape)"
@@ -202,8 +192,7 @@ class _Backward(Op):
     promote = "keep"
     complex = True
     linear = ("grad_output",)
-    method = False
-    function = False
+    method = function = False
     cost = "cheap"
     shape = "tuple(input_sizes)"
 
@@ -246,9 +235,7 @@ class select_backward(_Backward):
             grad_output = grad_output.expand(zeros.select(dim, index).shape)
         return ops.select_scatter(zeros, grad_output, dim, index)
 
-    def samples(s):
-        yield s(s.real(4), (3, 4), 0, 1)
-        yield s(s.real(3), (3, 4), -1, -1)
+    samples = lambda s: [s(s.real(4), (3, 4), 0, 1), s(s.real(3), (3, 4), -1, -1)]
 
 
 class slice_backward(_Backward):
@@ -310,9 +297,7 @@ class diagonal_backward(_Backward):
             grad_output = grad_output.expand(zeros.diagonal(offset, dim1, dim2).shape)
         return ops.diagonal_scatter(zeros, grad_output, offset, dim1, dim2)
 
-    def samples(s):
-        yield s(s.real(3), (3, 4), 0, 0, 1)
-        yield s(s.real(2, 2), (2, 3, 4), -1, -2, -1)
+    samples = lambda s: [s(s.real(3), (3, 4), 0, 0, 1), s(s.real(2, 2), (2, 3, 4), -1, -2, -1)]
 
 
 def _check_windows(grad_in, sizes, dim: int, size: int, step: int) -> None:
@@ -335,8 +320,7 @@ class unfold_backward(Op):
         " -> Tensor"
     )
     linear = ("grad_in",)
-    method = False
-    function = False
+    method = function = False
     complex = True
     shape = "tuple(input_sizes)"
     grad = {"grad_in": "grad.unfold(dim, size, step)"}
@@ -395,6 +379,7 @@ def derive_copies(space: dict, module: str) -> None:
             "__module__": module,
             "schema": f"{name}_copy{rest}",
             "tags": ("view_copy",),
+            "absolute": entry.absolute,
             "lower": entry.lower,
             "compose": _copying(entry),
             "samples": vars(entry).get("samples"),

@@ -56,6 +56,7 @@ class Muon(Descent):
     """Momentum for the matrices of hidden layers, made orthogonal before it is applied."""
 
     rule = Rule(_formula, counters=(), elementwise=False)
+    held = ("momentum_buffer",)
     constant = ("momentum", "eps")
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3, weight_decay: float = 0.1,
@@ -79,10 +80,6 @@ class Muon(Descent):
                 if p.ndim != 2:
                     raise ValueError("Muon only supports 2D parameters whereas we found a "
                                      f"parameter with size: {p.size()}")
-
-    @staticmethod
-    def buffers(group: dict) -> tuple[str, ...]:
-        return ("momentum_buffer",)
 
     def start(self, p: Tensor, group: dict) -> dict:
         if p.is_complex():

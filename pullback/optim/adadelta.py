@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.handle import Tensor
-from .descent import Descent, check, counter, functional, zeros
+from .descent import Descent, check, functional
 from .formula import descent, sqrt
 from .optimizer import ParamsT
 from .update import Rule
@@ -23,6 +23,7 @@ class Adadelta(Descent):
     """Gradients scaled by the ratio of recent changes and recent gradients."""
 
     rule = Rule(_formula)
+    held = ("square_avg", "acc_delta")
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1.0, rho: float = 0.9,
                  eps: float = 1e-6, weight_decay: float = 0, foreach: bool | None = None, *,
@@ -35,13 +36,6 @@ class Adadelta(Descent):
         super().__init__(params, dict(
             lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize,
             capturable=capturable, foreach=foreach, differentiable=differentiable))
-
-    @staticmethod
-    def buffers(group: dict) -> tuple[str, ...]:
-        return "square_avg", "acc_delta"
-
-    def start(self, p: Tensor, group: dict) -> dict:
-        return {"step": counter(0.0, group), "square_avg": zeros(p), "acc_delta": zeros(p)}
 
 
 _LISTS = {"square_avgs": "square_avg", "acc_deltas": "acc_delta", "state_steps": "step"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.handle import Tensor
 from .descent import Descent, check, check_fused, counter, full, functional
-from .formula import descent, sqrt
+from .formula import descent, on, sqrt
 from .optimizer import ParamsT
 from .update import Rule
 
@@ -22,6 +22,7 @@ class Adagrad(Descent):
     """Gradients divided by the root of the sum of their squares."""
 
     rule = Rule(_formula)
+    held = ("sum",)
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, lr_decay: float = 0,
                  weight_decay: float = 0, initial_accumulator_value: float = 0,
@@ -38,14 +39,15 @@ class Adagrad(Descent):
             for p in group["params"]:
                 self.state[p] = self.start(p, group)
 
+    def check_sparse(self, group: dict) -> None:
+        if on(group["weight_decay"]):
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients\n"
+                               "  Fix: pass sparse='dense' in the group")
+
     def share_memory(self) -> None:
         """Put the sums into shared memory."""
         for values in self.state.values():
             values["sum"].share_memory_()
-
-    @staticmethod
-    def buffers(group: dict) -> tuple[str, ...]:
-        return ("sum",)
 
     def start(self, p: Tensor, group: dict) -> dict:
         return {"step": counter(0.0, group),

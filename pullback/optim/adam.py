@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..core.handle import Tensor
-from .descent import Descent, check, check_betas, check_fused, counter, functional, zeros
+from . import sparse_rows
+from .descent import Descent, check, check_betas, check_fused, functional
 from .formula import descent, lerp, maximum, sqrt
 from .optimizer import ParamsT, _to_scalar
 from .update import Rule
@@ -32,7 +33,8 @@ class Adam(Descent):
                  betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None,
                  maximize: bool = False, capturable: bool = False, differentiable: bool = False,
-                 fused: bool | None = None, decoupled_weight_decay: bool = False) -> None:
+                 fused: bool | None = None, decoupled_weight_decay: bool = False,
+                 sparse: str | None = None) -> None:
         values = {"lr": lr, "betas[0]": betas[0], "betas[1]": betas[1]}
         for name, value in values.items():
             if not isinstance(value, Tensor):
@@ -52,15 +54,23 @@ class Adam(Descent):
             lr=lr, betas=tuple(map(_to_scalar, betas)), eps=eps, weight_decay=weight_decay,
             amsgrad=amsgrad, maximize=maximize, foreach=foreach, capturable=capturable,
             differentiable=differentiable, fused=fused,
-            decoupled_weight_decay=decoupled_weight_decay))
+            decoupled_weight_decay=decoupled_weight_decay, **sparse_rows.option(sparse)))
         check_fused(self, fused, foreach, differentiable)
 
     @staticmethod
     def buffers(group: dict) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[:3 if group["amsgrad"] else 2]
 
-    def start(self, p: Tensor, group: dict) -> dict:
-        return {"step": counter(0.0, group), **{name: zeros(p) for name in self.buffers(group)}}
+    @classmethod
+    def sparse_refusal(cls) -> str:
+        return ("Adam does not support sparse gradients, please consider SparseAdam instead\n"
+                "  Fix: SparseAdam, or pass sparse='lazy' or sparse='dense'")
+
+    def forgets(self, group: dict) -> dict:
+        return dict(zip(("exp_avg", "exp_avg_sq"), group["betas"]))
+
+    def shrinks(self, group: dict) -> bool:
+        return group["decoupled_weight_decay"]
 
 
 _LISTS = {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "max_exp_avg_sqs": "max_exp_avg_sq",

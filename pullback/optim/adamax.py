@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.handle import Tensor
-from .descent import Descent, check, check_betas, counter, functional, zeros
+from .descent import Descent, check, check_betas, functional
 from .formula import absolute, descent, lerp, maximum
 from .optimizer import ParamsT
 from .update import Rule
@@ -23,6 +23,7 @@ class Adamax(Descent):
 
     rule = Rule(_formula)
     pairs = {"betas": ("beta1", "beta2")}
+    held = ("exp_avg", "exp_inf")
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 2e-3,
                  betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -34,13 +35,6 @@ class Adamax(Descent):
         super().__init__(params, dict(
             lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach,
             maximize=maximize, differentiable=differentiable, capturable=capturable))
-
-    @staticmethod
-    def buffers(group: dict) -> tuple[str, ...]:
-        return "exp_avg", "exp_inf"
-
-    def start(self, p: Tensor, group: dict) -> dict:
-        return {"step": counter(0.0, group), "exp_avg": zeros(p), "exp_inf": zeros(p)}
 
 
 _LISTS = {"exp_avgs": "exp_avg", "exp_infs": "exp_inf", "state_steps": "step"}

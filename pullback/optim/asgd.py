@@ -31,6 +31,7 @@ class ASGD(Descent):
     """Averaged stochastic gradient descent; `state["ax"]` is the average."""
 
     rule = Rule(_formula, ("mu", "eta", "step"), _count)
+    held = ("ax",)
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, lambd: float = 1e-4,
                  alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0,
@@ -40,10 +41,6 @@ class ASGD(Descent):
         super().__init__(params, dict(
             lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, foreach=foreach,
             maximize=maximize, differentiable=differentiable, capturable=capturable))
-
-    @staticmethod
-    def buffers(group: dict) -> tuple[str, ...]:
-        return ("ax",)
 
     def start(self, p: Tensor, group: dict) -> dict:
         return {"step": counter(0.0, group), "eta": counter(float(group["lr"]), group),

@@ -10,7 +10,7 @@ import weakref
 from functools import wraps
 
 from ..core.handle import Tensor
-from ..core.state import state
+from ..threads.state import state
 from .optimizer import Optimizer, _to_scalar
 
 _PUBLIC = f"{__package__}.lr_scheduler"  # where programs and pickles find the classes

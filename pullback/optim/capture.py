@@ -15,9 +15,9 @@ import numpy as np
 
 from ..capture.capture import Postponed
 from ..core.handle import Tensor, make
-from ..core.hooks import of_all_steps
-from ..core.state import state, tied_block
 from ..python_state.module_tensors import Hooked
+from ..tensor.hooks import of_all_steps
+from ..threads.state import state
 
 
 def owner():
@@ -26,23 +26,10 @@ def owner():
     return level if level is not None and level.adopts else None
 
 
-@tied_block
-def outside():
-    """Run operators as if nothing was being captured: what they make lives on."""
-    before = state.mode, state.random, state.fakes
-    if owner() is not None:
-        state.mode = state.random = 0
-        state.fakes.creates = False
-    try:
-        yield
-    finally:
-        state.mode, state.random, state.fakes = before
-
-
 def like(p: Tensor, value) -> Tensor:
     """A tensor of one value with the shape, dtype and memory order of another; real memory."""
     level = owner_of(p)
-    data = p._data if level is None else level.original(p)
+    data = p._payload if level is None else level.original(p)
     if type(data) is np.ndarray:
         return make(np.full_like(data, value))
     from ..table.packets import ops
@@ -52,7 +39,7 @@ def like(p: Tensor, value) -> Tensor:
 
 def owner_of(p: Tensor):
     """The capture that a tensor was adopted by, if any."""
-    level = getattr(p._data, "interp", None)
+    level = getattr(p._payload, "interp", None)
     return level if level is not None and level.adopts else None
 
 

@@ -12,16 +12,19 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.grad_mode import _Switch, enable_grad
+from ..autograd.grad_mode import _Switch, enable_grad, no_grad
 from ..core.handle import Tensor
-from ..core.state import state as levels
+from ..parts.trees import has_parts
 from ..table.packets import ops
-from . import capture
+from ..threads.blocks import outside
+from ..threads.state import fast
+from ..threads.state import state as levels
+from . import capture, sparse_rows
 from .optimizer import Optimizer, _device_dtype_check_for_fused, _get_scalar_dtype
 from .update import Row, Rule, apply
 
 SKIPPED = ("params", "param_names", "foreach", "fused", "capturable", "differentiable",
-           "has_complex", "has_sparse_grad", "grad_scale", "found_inf")
+           "has_complex", "has_sparse_grad", "grad_scale", "found_inf", "sparse")
 
 
 class Descent(Optimizer):
@@ -31,29 +34,64 @@ class Descent(Optimizer):
     rule: Rule
     pairs: dict[str, tuple[str, str]] = {}  # option that is a pair -> names of its parts in rules
     constant: tuple[str, ...] = ()  # numbers that compiled steps are built for
+    held: tuple[str, ...] = ()  # tensors of a parameter's state, where no option changes them
 
-    @staticmethod
-    def buffers(group: dict) -> tuple[str, ...]:
+    @classmethod
+    def buffers(cls, group: dict) -> tuple[str, ...]:
         """Names of the tensors of a parameter's state that the formula uses."""
-        raise NotImplementedError
+        return cls.held
 
     def start(self, p: Tensor, group: dict) -> dict:
-        """The state before the first step."""
-        raise NotImplementedError
+        """The state before the first step: zeros."""
+        return {**{name: counter(0.0, group) for name in self.rule.counters},
+                **{name: zeros(p) for name in self.buffers(group)}}
 
     def rows(self, group: dict) -> list[Row]:
         """What the formula is applied to, for the parameters of a group that have gradients."""
         names, counters = self.buffers(group), self.rule.counters
         out, fused, states = [], group.get("fused"), self.state
-        for p, grad in with_gradients(group):
+        for p, grad in self.with_gradients(group):
             state = states[p]
             if not state:
                 if fused:
                     _device_dtype_check_for_fused(p)
-                with capture.outside():
+                with outside():
                     state.update(self.start(p, group))
             out.append(Row(p, grad, [state[n] for n in names], [state[n] for n in counters]))
         return out
+
+    def with_gradients(self, group: dict) -> list[tuple[Tensor, Tensor]]:
+        """The parameters of a group that have a gradient which the formula takes as a whole."""
+        pairs = with_gradients(group)
+        return sparse_rows.whole(group, pairs) if fast["PARTS"] else pairs
+
+    # sparse gradients: see `sparse_rows.py`
+
+    @classmethod
+    def sparse_refusal(cls) -> str:
+        """What is said of a sparse gradient."""
+        return f"{cls.__name__} does not support sparse gradients"
+
+    def check_sparse(self, group: dict) -> None:
+        """Refuse sparse gradients, with the options of a group."""
+        raise RuntimeError(self.sparse_refusal())
+
+    def sparse_step(self, group: dict, p: Tensor, g: Any) -> None:
+        """One step with a sparse gradient that was not refused."""
+        sparse_rows.on_rows(self, group, p, g)
+
+    def forgets(self, group: dict) -> dict[str, Any]:
+        """The running averages, and by what each shrinks in a step without a gradient."""
+        return {}
+
+    def shrinks(self, group: dict) -> bool:
+        """Does weight decay shrink a parameter by itself, whatever its gradient is?"""
+        return False
+
+    @no_grad()
+    def catch_up(self) -> None:
+        """Let rows decay for the steps that they have missed, where steps are lazy."""
+        sparse_rows.catch_up(self)
 
     def options(self, group: dict) -> dict:
         """The options that the formula sees."""
@@ -72,6 +110,9 @@ class Descent(Optimizer):
         if found_inf is not None and found_inf.item():
             return loss
         for group in self.param_groups:
+            if fast["PARTS"]:
+                with _Switch(False):
+                    sparse_rows.step(self, group)
             rows = self.rows(group)
             if scale is not None:
                 with _Switch(group.get("differentiable", False)):
@@ -112,7 +153,7 @@ def with_gradients(group: dict) -> list[tuple[Tensor, Tensor]]:
     """The parameters of a group that have a gradient, with it."""
     if levels.mode:  # a capture wants to know who asks
         return [(p, p.grad) for p in group["params"] if p.grad is not None]
-    metas = [(p, p._meta) for p in group["params"]]
+    metas = [(p, p._record) for p in group["params"]]
     return [(p, m.grad) for p, m in metas if m is not None and m.grad is not None]
 
 
@@ -130,6 +171,8 @@ def functional(cls: type[Descent], lists: dict[str, str], given: dict) -> None:
             argument = next(k for k, v in lists.items() if v == part)
             raise RuntimeError(f"API has changed, `{argument}` argument must contain a list of "
                                "singleton tensors")
+    if fast["PARTS"] and cls.check_sparse is Descent.check_sparse and any(map(has_parts, grads)):
+        raise RuntimeError(cls.sparse_refusal())
     rows = [Row(p, g, [where[n][i] for n in names], [where[n][i] for n in counters])
             for i, (p, g) in enumerate(zip(params, grads))]
     if rows:

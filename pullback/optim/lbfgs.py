@@ -7,6 +7,7 @@ from typing import Any
 
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core.handle import Tensor
+from ..parts.trees import has_parts
 from ..table.packets import ops
 from .descent import check
 from .optimizer import Optimizer, ParamsT, _to_scalar
@@ -43,6 +44,7 @@ class LBFGS(Optimizer):
         parts = []
         for p in self._params:
             g = ops.zeros_like(p) if p.grad is None else p.grad
+            g = g.to_dense() if has_parts(g) else g
             g = g.reshape(-1)
             parts.append(ops.view_as_real(g).reshape(-1) if g.is_complex() else g)
         return ops.cat(parts, 0)

@@ -35,6 +35,7 @@ class NAdam(Descent):
 
     rule = Rule(_formula, ("mu_product", "step"), _count, symbolic=("mu_product",))
     pairs = {"betas": ("beta1", "beta2")}
+    held = ("exp_avg", "exp_avg_sq")
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 2e-3,
                  betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -49,10 +50,6 @@ class NAdam(Descent):
             lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
             decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach,
             capturable=capturable, differentiable=differentiable))
-
-    @staticmethod
-    def buffers(group: dict) -> tuple[str, ...]:
-        return "exp_avg", "exp_avg_sq"
 
     def start(self, p: Tensor, group: dict) -> dict:
         return {"step": counter(0.0, group), "mu_product": counter(1.0, group),

@@ -19,10 +19,10 @@ import numpy as np
 from ..array import dtype as dt
 from ..autograd.grad_mode import _Switch
 from ..core.handle import Tensor
-from ..core.hooks import RemovableHandle, of_all_steps
-from ..core.state import state
 from ..creation import from_dlpack, typename
 from ..table.packets import ops
+from ..tensor.hooks import RemovableHandle, of_all_steps
+from ..threads.state import state
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -110,8 +110,8 @@ class Optimizer:
                 if set_to_none:
                     if state.mode:  # a capture wants to know
                         p.grad = None
-                    elif p._meta is not None:
-                        p._meta.grad = None
+                    elif p._record is not None:
+                        p._record.grad = None
                     continue
                 grad = p.grad
                 if grad is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.handle import Tensor
-from .descent import Descent, check, check_betas, counter, functional, zeros
+from .descent import Descent, check, check_betas, functional
 from .formula import choose, descent, lerp, sqrt
 from .optimizer import ParamsT
 from .update import Rule
@@ -37,6 +37,7 @@ class RAdam(Descent):
 
     rule = Rule(_formula, count=_count)
     pairs = {"betas": ("beta1", "beta2")}
+    held = ("exp_avg", "exp_avg_sq")
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3,
                  betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -50,13 +51,6 @@ class RAdam(Descent):
             lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize,
             foreach=foreach, capturable=capturable, decoupled_weight_decay=decoupled_weight_decay,
             differentiable=differentiable))
-
-    @staticmethod
-    def buffers(group: dict) -> tuple[str, ...]:
-        return "exp_avg", "exp_avg_sq"
-
-    def start(self, p: Tensor, group: dict) -> dict:
-        return {"step": counter(0.0, group), "exp_avg": zeros(p), "exp_avg_sq": zeros(p)}
 
 
 _LISTS = {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "state_steps": "step"}

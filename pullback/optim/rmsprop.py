@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..core.handle import Tensor
-from .descent import Descent, check, counter, functional, zeros
+from . import sparse_rows
+from .descent import Descent, check, functional
 from .formula import descent, lerp, on, sqrt
 from .optimizer import ParamsT
 from .update import Rule
@@ -33,20 +34,22 @@ class RMSprop(Descent):
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, alpha: float = 0.99,
                  eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
                  centered: bool = False, capturable: bool = False, foreach: bool | None = None,
-                 maximize: bool = False, differentiable: bool = False) -> None:
+                 maximize: bool = False, differentiable: bool = False, *,
+                 sparse: str | None = None) -> None:
         check(lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         super().__init__(params, dict(
             lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered,
             weight_decay=weight_decay, capturable=capturable, foreach=foreach, maximize=maximize,
-            differentiable=differentiable))
+            differentiable=differentiable, **sparse_rows.option(sparse)))
+
+    def forgets(self, group: dict) -> dict:
+        return {"square_avg": group["alpha"], "grad_avg": group["alpha"],
+                "momentum_buffer": group["momentum"]}
 
     @staticmethod
     def buffers(group: dict) -> tuple[str, ...]:
         return ("square_avg", *(["momentum_buffer"] if on(group["momentum"]) else []),
                 *(["grad_avg"] if group["centered"] else []))
-
-    def start(self, p: Tensor, group: dict) -> dict:
-        return {"step": counter(0.0, group), **{name: zeros(p) for name in self.buffers(group)}}
 
 
 _LISTS = {"square_avgs": "square_avg", "grad_avgs": "grad_avg",

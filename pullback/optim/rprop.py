@@ -26,6 +26,7 @@ class Rprop(Descent):
 
     rule = Rule(_formula)
     pairs = {"etas": ("etaminus", "etaplus"), "step_sizes": ("step_size_min", "step_size_max")}
+    held = ("prev", "step_size")
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2,
                  etas: tuple[float, float] = (0.5, 1.2),
@@ -38,10 +39,6 @@ class Rprop(Descent):
         super().__init__(params, dict(
             lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach, maximize=maximize,
             differentiable=differentiable, capturable=capturable))
-
-    @staticmethod
-    def buffers(group: dict) -> tuple[str, ...]:
-        return "prev", "step_size"
 
     def start(self, p: Tensor, group: dict) -> dict:
         return {"step": counter(0.0, group), "prev": zeros(p),

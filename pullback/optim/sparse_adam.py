@@ -1,7 +1,7 @@
 """SparseAdam: Adam for embeddings, where a step only touches the rows that were used.
 
-PyTorch marks those rows by a sparse gradient.  Gradients are dense here, and a row of zeros is one
-that was not used: its averages stay as they are.
+Those are the rows that a sparse gradient has, also where its numbers are zero: their averages
+decay, those of all other rows stay as they are.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from typing import Any
 
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core.handle import Tensor
+from ..parts.trees import has_parts
 from ..table.packets import ops
+from . import sparse_rows
 from .descent import check, check_betas, zeros
-from .formula import lerp
 from .optimizer import Optimizer, ParamsT, _to_scalar
 
 __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Adam on the rows of a parameter whose gradient is not zero."""
+    """Adam on the rows that a sparse gradient has."""
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3,
                  betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -30,6 +31,11 @@ class SparseAdam(Optimizer):
                 raise ValueError(f"Invalid {label}: {value}")
         check_betas(betas)
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
+        sparse = [[i, k] for i, group in enumerate(self.param_groups)
+                  for k, p in enumerate(group["params"]) if has_parts(p)]
+        if sparse:
+            raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense "
+                             "parameter tensors")
         found = [[i, k] for i, group in enumerate(self.param_groups)
                  for k, p in enumerate(group["params"]) if p.is_complex()]
         if found:
@@ -45,9 +51,13 @@ class SparseAdam(Optimizer):
                 loss = closure()
         for group in self.param_groups:
             params, grads, averages, squares, steps = [], [], [], [], []
+            sparse_rows.of(group)  # refuses them in a capture
             for p in group["params"]:
                 if p.grad is None:
                     continue
+                if not has_parts(p.grad):
+                    raise RuntimeError("SparseAdam does not support dense gradients, please "
+                                       "consider Adam instead")
                 state = self.state[p]
                 if not state:
                     state.update(step=0, exp_avg=zeros(p), exp_avg_sq=zeros(p))
@@ -69,17 +79,14 @@ def sparse_adam(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor
                 beta2: float, lr: float, maximize: bool) -> None:
     """One step of SparseAdam on lists of tensors."""
     for p, g, average, square, step in zip(params, grads, exp_avgs, exp_avg_sqs, state_steps):
-        g = -g if maximize else g
-        used = g != 0
-        for _ in range(p.ndim - 1):
-            used = used.any(-1)
-        rows = ops.nonzero(used).squeeze(-1) if p.ndim else slice(None)
-        part = g[rows]
+        g = (-g if maximize else g).coalesce()
+        rows, part = tuple(g.indices().unbind(0)), g.values()
         if not part.numel():
             continue
-        m = lerp(average[rows], part, 1 - beta1)
-        v = lerp(square[rows], part * part, 1 - beta2)
+        m, v = average[rows], square[rows]
+        m.add_((part - m).mul_(1 - beta1))  # the sums of `lerp`, in memory that is there
+        v.add_((part * part).sub_(v).mul_(1 - beta2))
         size = lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
         average[rows] = m
         square[rows] = v
-        p[rows] = p[rows] - size * (m / (ops.sqrt(v) + eps))
+        p[rows] = p[rows].sub_(m.div_(ops.sqrt(v).add_(eps)).mul_(size))

@@ -16,9 +16,9 @@ import numpy as np
 
 from ..autograd.grad_mode import _Switch
 from ..core.handle import Tensor
-from ..core.state import state
-from ..core.surface import mark_written
+from ..memory.versions import mark_written
 from ..table.packets import ops
+from ..threads.state import state
 from .formula import Options, Program, Slots, program_of
 
 NATIVE = 100_000  # elements from which on native code is worth a compiler run at once
@@ -57,8 +57,8 @@ class Counters:
             elif name in symbolic:
                 self.__dict__[name] = t.clone()
             else:
-                self.__dict__[name] = t._data.item()
-                dtypes[name] = t._data.dtype.type
+                self.__dict__[name] = t._payload.item()
+                dtypes[name] = t._payload.dtype.type
         self.__dict__["_round"] = dtypes
 
     def __setattr__(self, name: str, value) -> None:
@@ -78,7 +78,7 @@ class Counters:
         if isinstance(value, Tensor):
             t.copy_(value)
         else:
-            t._data[...] = value
+            t._payload[...] = value
 
 
 def _same(value):
@@ -128,10 +128,10 @@ def apply(rule: Rule, names: tuple[str, ...], rows: list[Row], options: dict,
 
 def _eager(rule: Rule, names: tuple, rows: list[Row], options: dict) -> list[Row]:
     """Update what consists of NumPy arrays; returns the rest."""
-    arrays = [[r.param._data, r.grad._data] for r in rows]
+    arrays = [[r.param._payload, r.grad._payload] for r in rows]
     if names:
         for row, own in zip(rows, arrays):
-            own += [t._data for t in row.buffers]
+            own += [t._payload for t in row.buffers]
     rest: list[Row] = []
     if not _plain.issuperset(map(type, chain.from_iterable(arrays))):
         whole = [_plain.issuperset(map(type, a)) for a in arrays]
@@ -141,7 +141,7 @@ def _eager(rule: Rule, names: tuple, rows: list[Row], options: dict) -> list[Row
         options = {k: _number(v) for k, v in options.items()}
     keys: list = [row.fresh for row in rows]
     if rule.counters:
-        keys = [(row.fresh, *[t._data.item() for t in row.counters]) for row in rows]
+        keys = [(row.fresh, *[t._payload.item() for t in row.counters]) for row in rows]
     mark_written(*[row.param for row in rows])  # first: no interrupt hides a write
     for key in dict.fromkeys(keys):
         together, batch = arrays, rows
@@ -156,13 +156,13 @@ def _eager(rule: Rule, names: tuple, rows: list[Row], options: dict) -> list[Row
         for k, name in enumerate(rule.counters):
             value = getattr(counters, name)
             for row in batch:
-                row.counters[k]._data[...] = value
+                row.counters[k]._payload[...] = value
     return rest
 
 
 def _number(value):
     """An option as a number; that of a tensor keeps its precision."""
-    return value._data.reshape(())[()] if isinstance(value, Tensor) else value
+    return value._payload.reshape(())[()] if isinstance(value, Tensor) else value
 
 
 def _execute(program: Program, rows: list[list], numbers: tuple) -> None:

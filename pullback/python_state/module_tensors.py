@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.handle import Tensor
-from ..core.hooks import of_all_modules, of_all_steps
 from ..errors import module_of
 from ..pytree import tree_flatten
+from ..tensor.hooks import of_all_modules, of_all_steps
 from . import objects
 from .impure_calls import Watch
-from .reachable import HOOKS, Reach, Variable
-from .side_effects import Before, Effects, Slot, alike
-from .variables import Outside, same_now, variables
+from .reachable import HOOKS, PLAIN, Reach, Variable
+from .side_effects import Before, Effects, Slot, same_items
+from .variables import Facts, Outside, asks_facts, same_now, variables
 
 _TABLES = ("_parameters", "_buffers")
 _PLAIN = {bool, int, float, str, type(None)}
@@ -36,7 +36,7 @@ def roots_of(*starts: Any) -> list:
     return Reach(starts).modules
 
 
-class Parts:
+class ModuleTree:
     """The parts of modules, as a part of signatures: asked before every call."""
 
     def __init__(self, roots: list):
@@ -64,7 +64,7 @@ class Snapshot:
         self.reach = reach = Reach(
             (*starts, *[f for t in (*of_all_modules, *of_all_steps) for f in t.values()]))
         self.modules = list({id(m): m for root in reach.modules for m in root.modules()}.values())
-        self.compared, self.named = variables(reach)
+        self.compared, self.named = variables(reach) if reach.variables else ([], [])
         self.tables = [(t, dict(t)) for m in self.modules for t in (
             *[vars(m)[n] for n in _TABLES], vars(m))]
         self.before = Before(reach, [t for t, _ in self.tables], tensors_only)
@@ -118,9 +118,11 @@ class Snapshot:
         if self.before.tensors_only:
             return out
         self.before.refuse()
-        if not alike(now, given) or any(
+        if not same_items(now, given) or any(
                 not self.reach.set.isdisjoint(vars(t)) for t in given if isinstance(t, Tensor)):
             raise Effects("it changes lists, tables or objects among its arguments")
+        if all(isinstance(v, Tensor) or v.__class__ in PLAIN for v in tree_flatten(out)[0]):
+            return out
         return objects.results(out, self.reach, given)
 
     def slots(self) -> dict[int, list[Slot | Variable]]:
@@ -139,29 +141,35 @@ class Snapshot:
     def looked_up(self, joint: Joint) -> None:
         """Have inputs of a program that modules hold looked up by their names when it runs; numbers
         and texts that they hold must be the same then, but for those that the function counts."""
-        slots = self.slots()
-        fixed = {id(g.tensor) for g in joint.input_guards if hasattr(g, "tensor")}
+        slots, guards = self.slots(), joint.guards.python
+        fixed = {id(g.tensor) for g in (*joint.guards.inputs, *joint.effects)
+                 if hasattr(g, "tensor")}
         plain = [(table, name, v) for table, before in self.tables[2::3]
                  for name, v in before.items()
                  if _is_plain(v) and not self.reach.only_counted(name)]
         if plain:
-            joint.guards.append(Same([p[:2] for p in plain], [p[2] for p in plain]))
+            guards.append(Same([p[:2] for p in plain], [p[2] for p in plain]))
         if self.modules:
-            joint.guards.append(Hooked(
+            guards.append(Hooked(
                 [vars(m)[name] for m in self.modules for name in HOOKS] + of_all_modules))
         compared = [(v, value) for v, value in self.compared if same_now(value, v.found([]))]
+        if asks_facts(self.reach):  # of tensors that are no inputs, since only facts are used
+            inputs = set(map(id, joint.inputs.adopted))
+            compared += [(v, Facts(t)) for v, t in self.named
+                         if id(t) not in inputs and v.found([]) is t]
         if compared:
-            joint.outside = Outside(compared)
-        for k, t in enumerate(joint.adopted):
+            guards.insert(0, Outside(compared))
+        adopted = joint.inputs.adopted
+        for k, t in enumerate(adopted):
             places = slots.get(id(t)) if isinstance(t, Tensor) else None
             if places is None:
                 continue
             if id(t) in fixed:  # more is known of this very tensor
-                joint.guards.append(functools.partial(_holds, places, t))
+                guards.append(functools.partial(_holds, places, t))
                 continue
-            joint.adopted[k] = places[0]
+            adopted[k] = places[0]
             if len(places) > 1:  # tied
-                joint.guards.append(functools.partial(_tied, places))
+                guards.append(functools.partial(_tied, places))
 
 
 class Same:

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 from ..core.handle import Tensor, make
-from ..core.state import ALONE
+from ..threads.state import ALONE
 
 
 class Copied:

@@ -20,8 +20,8 @@ from .. import errors, switches
 from ..array import dtype as dt
 from ..array.size import Symbolic, hinted
 from ..core.handle import Tensor
-from ..core.state import state
 from ..pytree import TreeSpec, tree_flatten, tree_unflatten
+from ..threads.state import state
 from .reachable import ABSENT, PLAIN, Reach
 
 
@@ -152,7 +152,7 @@ class Before:
     def touched(self) -> str:
         """What was changed that no assignment brings about."""
         for table, items in self.lists:
-            if not alike(table, items):
+            if not same_items(table, items):
                 return f"changes a {type(table).__name__} outside of it"
         if (name := self._filled()) is not None:
             return f"fills a cache of functools ({name})"
@@ -206,7 +206,7 @@ class Before:
             else:
                 kind.__setitem__(slot.table, slot.name, before)
         for table, items in self.lists:
-            if not alike(table, items):
+            if not same_items(table, items):
                 base = next(b for b in (list, set, collections.deque) if isinstance(table, b))
                 base.clear(table)
                 (base.update if base is set else base.extend)(table, items)
@@ -274,5 +274,5 @@ def _same(before: Any, now: Any) -> bool:
         before == now)
 
 
-def alike(now: Any, before: list) -> bool:
+def same_items(now: Any, before: list) -> bool:
     return len(now) == len(before) and all(map(_same, before, now))

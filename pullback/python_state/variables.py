@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.handle import Tensor
+from ..tensor import facts
 from .reachable import ABSENT, GONE, PLAIN, TABLES, Reach, Variable, of_library, size_of
 
 _TENSOR = object()
@@ -131,7 +132,29 @@ class _Array:
                 and value.shape == mine.shape and value.tobytes() == mine.tobytes())
 
 
-_KEPT = (_Items, _Many, _Array)
+class Facts:
+    """What code may ask of a tensor without using it: its shape, for instance."""
+
+    __slots__ = ("were",)
+
+    def __init__(self, value: Tensor):
+        self.were = self._of(value)
+
+    def _of(self, value: Tensor) -> tuple:
+        data = value._payload
+        return data.shape, data.strides, data.dtype, value._edge is not None
+
+    def same(self, value: Any) -> bool:
+        return isinstance(value, Tensor) and self._of(value) == self.were
+
+
+_KEPT = (_Items, _Many, _Array, Facts)
+_ASKED = {*facts.PROPERTIES, *facts.METHODS, "requires_grad", "is_leaf"}
+
+
+def asks_facts(reach: Reach) -> bool:
+    """Does any code name a fact of tensors?"""
+    return not _ASKED.isdisjoint(reach.attributes) or "len" in reach.called
 
 
 def _pairs(value: Any) -> Any:

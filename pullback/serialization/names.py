@@ -29,6 +29,11 @@ STORAGES = {
     "bool": "BoolStorage",
     "complex64": "ComplexFloatStorage",
     "complex128": "ComplexDoubleStorage",
+    "qint8": "QInt8Storage",
+    "quint8": "QUInt8Storage",
+    "qint32": "QInt32Storage",
+    "quint4x2": "QUInt4x2Storage",
+    "quint2x4": "QUInt2x4Storage",
 }
 
 

@@ -23,7 +23,15 @@ from .. import errors
 from ..array import device as dev
 from . import names
 from .archive import Archive, filled, refused
-from .rebuild import LARGEST, Storage, StorageType, builtin, public, with_user
+from .rebuild import (
+    LARGEST,
+    Storage,
+    StorageType,
+    builtin,
+    checking_sparse,
+    public,
+    with_user,
+)
 from .restricted import Restricted
 from .writing import MAGIC, VERSION
 
@@ -339,7 +347,7 @@ def load(
         # one for each pickle, as an unpickler reads ahead in what it was given
         return lambda: _unpickler(pickle_module or pickle, file, persistent, options).load()
 
-    with _opened(f) as file:
+    with _opened(f) as file, checking_sparse():
         if _is_zip(file):
             return _load_zip(file, bool(mmap), place, reader)
         if mmap:

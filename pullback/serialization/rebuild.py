@@ -6,26 +6,29 @@ files name (`torch._utils._rebuild_tensor_v2` and so on), with the arguments tha
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import sys
+import threading
 from collections import Counter, OrderedDict
 
 import numpy as np
 
 from .. import errors
 from ..array import device as dev
-from ..array.dtype import ALL, DType
+from ..array.dtype import ALL, QUANTIZED, DType, Quantized, by_name
 from ..array.fake import Fake
 from ..array.generator import Generator
-from ..array.layout import STRIDED
+from ..array.layout import STRIDED, qscheme
+from ..array.layout import layout as layouts
 from ..array.size import Size
 from ..core.handle import Tensor, make
-from ..core.subclass_door import no_overrides
 from ..interp.wrapper_subclass import make_wrapper_subclass
 from ..storage import TypedStorage, UntypedStorage
 from ..storage import _storage as storage_of
 from ..tensor.pickling import set_attributes
+from ..threads.asking import no_overrides
 from .archive import refused
 from .names import OWN, STORAGES, dtype_named
 from .restricted import Table, checked
@@ -75,7 +78,7 @@ class Storage:
 
 def public(storage: Storage) -> Storage | UntypedStorage | TypedStorage:
     """The storage as users know it, should the file keep one; tensors find their way back."""
-    if storage.device.type == "meta":
+    if storage.device.type == "meta" or isinstance(storage.dtype, Quantized):
         return storage
     shown = storage_of(storage.array)
     if storage.dtype is not None:
@@ -200,11 +203,41 @@ def meta_tensor(dtype, size, stride, requires_grad):
     return _finished(make(Fake(size, dtype.np, strides, "meta")), requires_grad)
 
 
+def quantized(storage, offset, size, stride, about, requires_grad=False, hooks=None):
+    """`torch._utils._rebuild_qtensor`: integers, with the parameters that they have."""
+    from ..quantized.tensor import QuantizedTensor
+
+    storage = _behind(storage)
+    kind = None if storage is None else storage.dtype
+    if type(kind) is not Quantized or type(about) is not tuple or not (
+            about and type(about[0]) is qscheme):
+        raise refused("a quantised tensor of the file has no integers or no scheme")
+    packed = None
+    if kind.name in ("quint4x2", "quint2x4"):
+        packed, _ = _geometry(size, stride, kind)
+        size = (-(-math.prod(packed) // (2 if kind.name == "quint4x2" else 4)),)
+        stride = (1,)
+    integers = _tensor(storage, by_name(kind.numbers), offset, size, stride, False, None)
+    if len(about) == 3 and type(about[1]) is float and type(about[2]) is int:
+        axis = -1
+        scale = make(np.asarray(about[1], np.float64))
+        zero_point = make(np.asarray(about[2], np.int64))
+    elif len(about) == 4 and type(about[1]) is type(about[2]) is Tensor:
+        _, scale, zero_point, axis = about
+        _integers("channels", axis)
+        shape = integers.shape if packed is None else packed
+        if axis >= len(shape) or not scale.numel() == zero_point.numel() == shape[axis]:
+            raise refused("a quantised tensor of the file has impossible channels")
+    else:
+        raise refused("a quantised tensor of the file has no scale")
+    return QuantizedTensor.make(integers, scale, zero_point, kind, axis, storage=packed)
+
+
 def parameter(data, requires_grad, hooks=None):
     """`torch._utils._rebuild_parameter`."""
     from ..nn.parameter import Parameter
 
-    if type(data) is not Tensor:
+    if type(data) is not Tensor and not hasattr(data, "in_file"):
         raise refused("a parameter of the file has no tensor")
     return Parameter(data, requires_grad is True)
 
@@ -234,7 +267,7 @@ def wrapper(kind, dtype, size, stride, offset, layout, device, requires_grad):
 
 def from_type(function, kind, args, state):
     """`torch._tensor._rebuild_from_type_v2`: a tensor with attributes, or of another class."""
-    known = any(function is f for f in (tensor, tensor_v3, meta_tensor, parameter,
+    known = any(function is f for f in (tensor, tensor_v3, meta_tensor, parameter, sparse_tensor,
                                                   wrapper))
     if not known or type(args) is not tuple:
         raise refused("a tensor of the file is made by something else than tensors are")
@@ -245,13 +278,15 @@ def from_type(function, kind, args, state):
     if type(state) is tuple and len(state) == 2:
         state, slots = state[0], _state(state[1])
     state = _state(state)
+    if kind is Tensor and hasattr(new, "in_file"):
+        kind = type(new)
     if kind is Tensor and state.pop("_is_buffer", False) is True:
         from ..nn.parameter import Buffer as kind
     if type(new) is not kind:
         requires_grad = new.requires_grad
         plain, new = new, object.__new__(kind)
-        new._data, new._edge = plain._data, None
-        new._link = new._cell = new._meta = None
+        new._payload, new._edge = plain._payload, None
+        new._link = new._cell = new._record = None
         with no_overrides():  # its attributes are not there yet
             new.requires_grad_(requires_grad)
     if "__setstate__" in kind.__dict__:  # of the user's class, which was allowed
@@ -313,9 +348,65 @@ def _device(kind, index=None):
 
 
 def _layout(name):
-    if type(name) is not str or name != "torch.strided":
+    known = layouts.known.get(name.removeprefix("torch.")) if type(name) is str else None
+    if known is None:
         not_here("_get_layout")()
-    return STRIDED
+    return known
+
+
+class _Unchecked(threading.local):
+    """Sparse tensors of the files that a thread reads, the memory of which may come later."""
+
+    def __init__(self):
+        self.files: list[list] = []
+
+
+_unchecked = _Unchecked()
+
+
+@contextlib.contextmanager
+def checking_sparse():
+    """Look at the integers of sparse tensors once all of a file is there: nobody knows who wrote
+    them, so it does not matter whether the program wants checks."""
+    found: list = []
+    _unchecked.files.append(found)
+    try:
+        yield
+    finally:
+        _unchecked.files.remove(found)
+    from ..sparse import invariants
+
+    try:
+        for t in found:
+            invariants.check_all(t)
+    except RuntimeError as error:
+        raise refused(f"a sparse tensor of the file is damaged: {error}") from error
+
+
+def sparse_tensor(layout, data):
+    """`torch._utils._rebuild_sparse_tensor`."""
+    from ..sparse import construct
+
+    if type(layout) is not layouts or layout is STRIDED or type(data) is not tuple:
+        raise refused("a sparse tensor of the file has no layout or no parts")
+    count = 2 if layout is layouts.known["sparse_coo"] else 3
+    if any(type(t) is not Tensor for t in data[:count]) or len(data) < count + 1 or (
+            type(data[count]) is not Size):
+        raise refused("a sparse tensor of the file has parts that are no tensors")
+    try:
+        if count == 3:
+            t = construct.sparse_compressed_tensor(*data[:4], layout=layout,
+                                                   check_invariants=False)
+        elif data[0].dtype.name != "int64":
+            raise TypeError("indices are no int64")  # a cast would read them, too early
+        else:
+            flag = data[3] is True if len(data) > 3 else None
+            t = construct.sparse_coo_tensor(*data[:3], check_invariants=False, is_coalesced=flag)
+    except (RuntimeError, TypeError) as error:
+        raise refused(f"a sparse tensor of the file has parts that do not fit: {error}") from error
+    if _unchecked.files:
+        _unchecked.files[-1].append(t)
+    return t
 
 
 def generator(device="cpu"):
@@ -331,7 +422,7 @@ class _Seeded(Generator):
             raise refused("a generator of the file has no state")
         self.__class__ = Generator
         try:
-            self.set_state(saved[-1]._data)
+            self.set_state(saved[-1]._payload)
         except (RuntimeError, TypeError) as error:
             raise refused(f"a generator of the file has a damaged state: {error}") from error
 
@@ -341,15 +432,18 @@ _TENSORS = {
     "torch._utils._rebuild_tensor_v2": tensor,
     "torch._utils._rebuild_tensor_v3": tensor_v3,
     "torch._utils._rebuild_meta_tensor_no_storage": meta_tensor,
+    "torch._utils._rebuild_qtensor": quantized,
     "torch._utils._rebuild_parameter": parameter,
     "torch._utils._rebuild_parameter_with_state": parameter_with_state,
     "torch._utils._rebuild_wrapper_subclass": wrapper,
+    "torch._utils._rebuild_sparse_tensor": sparse_tensor,
+    "torch._utils._rebuild_sparse_csr_tensor": sparse_tensor,  # of files before version 2
     "torch._tensor._rebuild_from_type_v2": from_type,
     "torch._C.Generator": generator,
     "torch.serialization._get_layout": _layout,
     **{
         f"torch._utils.{name}": not_here(name)
-        for name in ("_rebuild_sparse_tensor", "_rebuild_qtensor", "_rebuild_nested_tensor",
+        for name in ("_rebuild_nested_tensor",
                      "_rebuild_device_tensor_from_numpy",
                      "_rebuild_device_tensor_from_cpu_tensor")
     },
@@ -383,6 +477,8 @@ def builtin() -> Table:
             names[name.replace("builtins", "__builtin__")] = value
     for name in (*_LATER, *(dtype.name for dtype in ALL)):
         names[f"torch.{name}"] = dtype_named(name) or _Absent(name)
+    for value in (*QUANTIZED, *qscheme.known.values()):
+        names[f"torch.{value.name}"] = value
     for dtype_name, name in STORAGES.items():
         names[f"torch.{name}"] = StorageType(name, dtype_named(dtype_name))
         names[f"torch.cuda.{name}"] = names[f"torch.{name}"]

@@ -23,17 +23,17 @@ import numpy as np
 
 from .. import errors
 from ..array import device as dev
-from ..array.dtype import DType, of
+from ..array.dtype import DType, Quantized, Unheld, of
 from ..array.fake import Fake
 from ..array.generator import Generator
-from ..array.layout import STRIDED
+from ..array.layout import STRIDED, qscheme
 from ..array.size import Size
 from ..core.handle import Tensor, make
-from ..core.subclass_door import Bare
 from ..interp.operator_dispatch import Outer
 from ..memory.reading import concrete
 from ..storage import TypedStorage, UntypedStorage
 from ..tensor.pickling import attributes_of
+from ..threads.asking import Bare
 from .archive import ALIGNMENT, Writer, replacing
 from .names import STORAGES, Name, written
 
@@ -46,10 +46,12 @@ _TENSOR, _TENSOR3, _META, _PARAMETER, _PARAMETER_STATE = (
                  "_rebuild_parameter", "_rebuild_parameter_with_state")
 )  # fmt: skip
 _WRAPPER = Name("torch._utils", "_rebuild_wrapper_subclass")
+_SPARSE = Name("torch._utils", "_rebuild_sparse_tensor")
 _LAYOUT = Name("torch.serialization", "_get_layout")
 _FROM_TYPE = Name("torch._tensor", "_rebuild_from_type_v2")
 _GENERATOR, _DEVICE = Name("torch._C", "Generator"), Name("torch", "device")
 _SIZE, _PLAIN = Name("torch", "Size"), Name("torch", "Tensor")
+_QUANTIZED = Name("torch._utils", "_rebuild_qtensor")
 _UNTYPED = Name("torch.storage", "UntypedStorage")
 _TYPED = {dtype: Name("torch", name) for dtype, name in STORAGES.items()}
 
@@ -165,17 +167,44 @@ class _Reducers(Mapping):
         return len({**copyreg.dispatch_table, **self.kinds})
 
     def tensor(self, t: Tensor) -> tuple:
-        if isinstance(t._data, Outer):
+        if isinstance(t._payload, Outer):
             return self.wrapper(t)
+        if hasattr(t, "in_file"):
+            return self.sparse(t)
+        if getattr(t._payload, "composed", False):
+            return self.quantized(t) if isinstance(t.dtype, Quantized) else t.__reduce_ex__(2)
         with Bare():
             return self.held(t)
 
+    def quantized(self, t) -> tuple:
+        """Integers, with their parameters behind."""
+        data = concrete(t.int_part, "save()")
+        stored, data, start = self.storages.of(data, t.dtype)
+        size, steps = tuple(data.shape), _steps(data, t.dtype)
+        if t.packed_shape is not None:  # several in a byte; steps are counted one by one
+            size = tuple(t.packed_shape)
+            steps = _steps(np.empty(size, np.uint8), t.dtype)
+        if t.axis < 0:
+            about = t.qscheme(), t.q_scale(), t.q_zero_point()
+        else:
+            about = t.qscheme(), t.scale_part, t.zero_part, t.axis
+        return _QUANTIZED, (stored, start // t.dtype.itemsize, size, steps, about, False,
+                            OrderedDict())
+
     def wrapper(self, t: Tensor) -> tuple:
-        box = t._data
+        box = t._payload
         kind = of(box.dtype)
         facts = (kind, tuple(box.shape), _steps(box, kind), box.offset // kind.itemsize, box.layout,
                  dev.Device(box.device_name), t.requires_grad)
         return _FROM_TYPE, (_WRAPPER, type(t), (type(t), *facts), attributes_of(t))
+
+    def sparse(self, t: Any) -> tuple:
+        made = (_SPARSE, (t.layout, t.in_file()))
+        attributes = t.attributes()
+        attributes.pop("coalesced", None)
+        if attributes.pop("_is_param", False):
+            return _PARAMETER, (t.detach(), t.requires_grad, OrderedDict())
+        return (_FROM_TYPE, (made[0], _PLAIN, made[1], attributes)) if attributes else made
 
     def held(self, t: Tensor) -> tuple:
         from ..nn.parameter import Buffer, Parameter
@@ -195,7 +224,7 @@ class _Reducers(Mapping):
         return function, args
 
     def plain(self, t: Tensor) -> tuple:
-        data = t._data
+        data = t._payload
         if type(data) is Fake and data.device_name == "meta":
             dtype = of(data.dtype)
             return _META, (dtype, tuple(data.shape), _steps(data, dtype), t.requires_grad)
@@ -230,13 +259,13 @@ def _pickler(module: ModuleType, file: IO[bytes], protocol: int, storages: _Stor
 
         def save_global(self, obj, name=None):
             ours = (obj.module, obj.name) if type(obj) is Name else (
-                ("torch", obj.name) if type(obj) is DType else written(obj))
+                ("torch", obj.name) if isinstance(obj, (DType, qscheme)) else written(obj))
             if ours is None:
                 return super().save_global(obj, name)
             self.write(b"c%s\n%s\n" % (ours[0].encode(), ours[1].encode()))
             self.memoize(obj)
 
-    for kind in (FunctionType, Name, DType):
+    for kind in (FunctionType, Name, DType, Unheld, Quantized, qscheme):
         Pickler.dispatch[kind] = Pickler.save_global
     out = Pickler(file, protocol)
     out.dispatch_table = _Reducers(storages)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from .. import errors
 from ..array.fake import is_fake
 from ..array.size import Symbolic
-from ..core.state import state
+from ..threads.state import state
 from .checker import Checker
 from .expr import INF, MOST, Bounds, Expr, bounds, const, symbol
 from .relation import COMPARE, Combined, Relation, normal
@@ -280,7 +280,7 @@ class ShapeEnv:
 
     def item(self, t: Any) -> Any:
         """The value of a tensor without data as a symbolic number; None where it has data."""
-        data = t._data
+        data = t._payload
         if data.ndim and any(n != 1 for n in data.shape):
             return None
         known = getattr(data, "interp", None)
@@ -292,7 +292,7 @@ class ShapeEnv:
                 return self._read[data.node]
         inner = data
         while hasattr(inner, "inner"):
-            inner = inner.inner._data
+            inner = inner.inner._payload
         if not is_fake(inner):
             return None
         from .number import read_number

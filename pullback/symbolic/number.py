@@ -261,6 +261,11 @@ def _short(number: _Number) -> Any:
     return number._pinned(what)
 
 
+def _both_ways(function: Callable) -> tuple[Callable, Callable]:
+    """A float operator of two numbers: its method, and that for the operands exchanged."""
+    return (lambda a, b: _float(function, a, b)), (lambda a, b: _float(function, b, a))
+
+
 def _compare(op: str) -> Callable:
     def compare(a: Any, b: Any) -> Any:
         x, y = _expr(a), _expr(b)
@@ -274,6 +279,9 @@ def _compare(op: str) -> Callable:
         return SymBool(SymNode(relation, env, bool, how=(_OPERATORS[op], (a, b))))
 
     return compare
+
+
+_COMPARISONS = [_compare(op) for op in ("==", "!=", ">=", ">", "<=", "<")]
 
 
 _OPERATORS = {"==": operator.eq, "!=": operator.ne, ">=": operator.ge, ">": operator.gt,
@@ -324,8 +332,7 @@ class SymInt(_Number):
     __rsub__ = lambda a, b: _integer(operator.sub, Expr.__sub__, b, a)
     __mul__ = lambda a, b: _integer(operator.mul, Expr.__mul__, a, b)
     __rmul__ = lambda a, b: _integer(operator.mul, Expr.__mul__, b, a)
-    __truediv__ = lambda a, b: _float(operator.truediv, a, b)
-    __rtruediv__ = lambda a, b: _float(operator.truediv, b, a)
+    __truediv__, __rtruediv__ = _both_ways(operator.truediv)
     __floordiv__ = lambda a, b: _divided(operator.floordiv, ex.floordiv, a, b)
     __rfloordiv__ = lambda a, b: _divided(operator.floordiv, ex.floordiv, b, a)
     __mod__ = lambda a, b: _divided(operator.mod, ex.remainder, a, b)
@@ -334,12 +341,7 @@ class SymInt(_Number):
         a.node.shape_env, -a.node.expr, None, (operator.neg, (a,))))
     __pos__ = lambda a: a
     __abs__ = lambda a: a if a >= 0 else -a
-    __eq__ = _compare("==")
-    __ne__ = _compare("!=")
-    __ge__ = _compare(">=")
-    __gt__ = _compare(">")
-    __le__ = _compare("<=")
-    __lt__ = _compare("<")
+    __eq__, __ne__, __ge__, __gt__, __le__, __lt__ = _COMPARISONS
     __hash__ = _Number.__hash__
     __trunc__ = __floor__ = __ceil__ = lambda a: a
     __round__ = lambda a, digits=None: a
@@ -403,27 +405,17 @@ class SymFloat(_Number):
     __floor__ = lambda a: _sym_floor(a)
     __ceil__ = lambda a: _sym_ceil(a)
     __bool__ = lambda a: bool(a != 0.0)
-    __add__ = lambda a, b: _float(operator.add, a, b)
-    __radd__ = lambda a, b: _float(operator.add, b, a)
-    __sub__ = lambda a, b: _float(operator.sub, a, b)
-    __rsub__ = lambda a, b: _float(operator.sub, b, a)
-    __mul__ = lambda a, b: _float(operator.mul, a, b)
-    __rmul__ = lambda a, b: _float(operator.mul, b, a)
-    __truediv__ = lambda a, b: _float(operator.truediv, a, b)
-    __rtruediv__ = lambda a, b: _float(operator.truediv, b, a)
+    __add__, __radd__ = _both_ways(operator.add)
+    __sub__, __rsub__ = _both_ways(operator.sub)
+    __mul__, __rmul__ = _both_ways(operator.mul)
+    __truediv__, __rtruediv__ = _both_ways(operator.truediv)
     __floordiv__ = lambda a, b: _float(operator.floordiv, a, b)
     __mod__ = lambda a, b: _float(operator.mod, a, b)
-    __pow__ = lambda a, b: _float(operator.pow, a, b)
-    __rpow__ = lambda a, b: _float(operator.pow, b, a)
+    __pow__, __rpow__ = _both_ways(operator.pow)
     __neg__ = lambda a: _float(operator.neg, a)
     __pos__ = lambda a: a
     __abs__ = lambda a: _float(operator.abs, a)
-    __eq__ = _compare("==")
-    __ne__ = _compare("!=")
-    __ge__ = _compare(">=")
-    __gt__ = _compare(">")
-    __le__ = _compare("<=")
-    __lt__ = _compare("<")
+    __eq__, __ne__, __ge__, __gt__, __le__, __lt__ = _COMPARISONS
     __hash__ = _Number.__hash__
     real = property(lambda a: a)
     imag = property(lambda a: 0.0)

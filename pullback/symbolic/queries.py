@@ -173,8 +173,8 @@ is_concrete_bool = _concrete(bool, SymBool)
 
 
 def is_nested_int(a: Any) -> bool:
-    """Never: sizes of jagged tensors are lists of numbers here."""
-    return False
+    """Is it the size of a dim of a nested tensor whose parts differ in it?"""
+    return getattr(a, "is_ragged", False)
 
 
 def is_symbolic(a: Any) -> bool:

@@ -135,7 +135,7 @@ def _storage_view(ghost: Ghost, size: Any, stride: Any, offset: Any) -> Ghost:
 def view(ov: Any, source: Fake, rest: tuple) -> Any:
     """The fake(s) that a view operator makes of one with symbolic sizes, or `as_strided` of any."""
     ghost = Ghost(source.shape, source.dtype, source.strides, source.offset)
-    if ov.name == "as_strided":
+    if ov.op.absolute:
         out = _storage_view(ghost, *rest)
     else:
         out = ov.kernel(GHOSTS, ghost, *rest)

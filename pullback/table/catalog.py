@@ -10,9 +10,13 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+from typing import TYPE_CHECKING
 
-from ..core.state import renewed
+from ..threads.state import renewed
 from .names import NAMES
+
+if TYPE_CHECKING:
+    from ..core.op import Op
 
 # The files of the table, in the order of their entries.
 FILES = (
@@ -47,6 +51,10 @@ FILES = (
     "matmul",
     "vectors",
     "contraction",
+    "sparse_products",
+    "sparse_parts",
+    "sparse_functions",
+    "nested_tensors",
     "linalg",
     "factor",
     "solve",
@@ -84,6 +92,7 @@ FILES = (
     "sampled",
     "distance",
     "quantize",
+    "integers",
     "products",
     "predicates",
     "legacy",
@@ -93,6 +102,13 @@ FILES = (
     "foreach",
     "aten_only",
     "effects",
+    "vendor_conv",
+    "vendor_norm",
+    "vendor_grid",
+    "vendor_ctc",
+    "vendor_questions",
+    "vendor_layers",
+    "vendor_rnn",
 )
 
 _PACKAGE = "pullback.ops"
@@ -208,3 +224,10 @@ class Catalog(dict):
     def items(self):
         load_all()
         return dict.items(self)
+
+
+registry: dict[str, type[Op]] = Catalog(lambda entry: entry)  # "mul.Tensor" -> entry
+families: dict[str, list[type[Op]]] = Catalog(lambda entries: entries[0])  # "mul" -> its entries
+aliases: dict[str, str] = {  # "multiply" -> "mul"
+    name: base for name, base, _, _ in PUBLIC if name != base
+}

@@ -2,7 +2,7 @@
 
 Each check is one function that says what is wrong, quotes the entry and names the cure.
 `core/formula.py` calls them while it compiles, `pullback.derivatives.validate()` for the whole
-table.
+table.  Read next: `derivative.py`, what is checked.
 """
 
 from __future__ import annotations
@@ -10,18 +10,9 @@ from __future__ import annotations
 import ast
 
 from .. import errors
-from ..core.derivative import AUTOMATIC, Derivative, derivatives_of, split
-from ..core.expression import (
-    BUILT_IN,
-    BUILTINS,
-    foreign,
-    helpers,
-    lookup,
-    names_in,
-    parse,
-    root_call,
-)
 from ..core.op import families
+from .derivative import AUTOMATIC, Derivative, derivatives_of, split
+from .expression import BUILT_IN, BUILTINS, foreign, helpers, lookup, names_in, parse, root_call
 
 
 def is_refusal(tree: ast.Expression) -> bool:

@@ -2,7 +2,7 @@
 
 Graphs keep calls of them, in their order, and never make them twice.  Passes ask through
 `graph/traits.py`; graphs that follow PyTorch's convention say it by tokens
-(`capture/effect_tokens.py`).
+(`capture/effect_tokens.py`).  Read next: `../graph/traits.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import enum
 from typing import Any
 
 from .. import errors
+from .catalog import registry
 
 
 class EffectType(enum.Enum):
@@ -82,6 +83,4 @@ def get_effect(op: Any) -> EffectType | None:
     name = _name(op)
     if not isinstance(op, str) or name in _effects:
         return _effects[name] if name in _effects else effect_of(op)
-    from ..core.op import registry
-
     return _KINDS.get(getattr(registry.get(name), "effect", None))

@@ -17,13 +17,18 @@ import numpy as np
 from .. import errors
 from ..array import dtype as dt
 from ..array.evaluate import is_array, run_raw
+from ..array.failures import translated
 from ..array.fake import Fake
-from ..core.handle import Tensor, is_buffer
-from ..core.op import Composite, Op, OpOverload, overload_of, registry
-from ..core.stack import bind, level_of, tensors_in, translated
-from ..core.state import fast, state
-from ..core.surface import check_result, mark_written, may_write, refresh, store
+from ..core.handle import Tensor, is_buffer, tensors_in
+from ..core.op import Composite, Op, registry
+from ..core.overload import OpOverload, overload_of
+from ..core.stack import bind, level_of
+from ..core.surface import check_result
 from ..core.surface import inplace as write
+from ..memory.assign import store
+from ..memory.versions import mark_written
+from ..memory.views import may_write, refresh
+from ..threads.state import fast, state
 
 __all__ = ["Foreach", "derive", "inplace"]
 
@@ -109,20 +114,17 @@ class Plan:
 
     def each(self, table, place, value, tensors):
         """One tensor of a list per element."""
-        if len(value) != len(tensors):
-            raise self._wrong(
-                "Tensor lists must have the same number of tensors, "
-                f"got {len(tensors)} and {len(value)}"
-            )
-        table[place] = value
+        self._one_each(table, place, value, tensors,
+                       "Tensor lists must have the same number of tensors")
 
     def numbers(self, table, place, value, tensors):
         """One number of a list per element."""
+        self._one_each(table, place, value, tensors,
+                       "Tensor list must have same number of elements as scalar list")
+
+    def _one_each(self, table, place, value, tensors, rule: str):
         if len(value) != len(tensors):
-            raise self._wrong(
-                "Tensor list must have same number of elements as scalar list, "
-                f"got {len(tensors)} and {len(value)}"
-            )
+            raise self._wrong(f"{rule}, got {len(tensors)} and {len(value)}")
         table[place] = value
 
     def one_tensor(self, table, place, value, tensors):
@@ -141,7 +143,7 @@ class Plan:
             value = [value] * len(tensors)
         self.numbers(table, place, value, tensors)
         table[place] = [
-            _ops().full((), v, dtype=dt.result_type([t._data, v]), device=t.device)
+            _ops().full((), v, dtype=dt.result_type([t._payload, v]), device=t.device)
             for t, v in zip(tensors, value)
         ]
 
@@ -162,7 +164,7 @@ class Plan:
             )
         if value.dtype.is_complex and not all(t.dtype.is_complex for t in tensors):
             raise self._wrong("value cannot be converted to a real type without overflow")
-        if is_buffer(value._data) and value._edge is None and not state.mode:
+        if is_buffer(value._payload) and value._edge is None and not state.mode:
             table[place] = value.tolist()
         else:
             table[1] = [t * (v.to(t.dtype) if t.dtype.category >= v.dtype.category else v)
@@ -198,7 +200,7 @@ plan_of = functools.cache(Plan)
 
 
 def _ops():
-    from .packets import ops
+    from ..core.op import ops
 
     return ops
 
@@ -220,8 +222,8 @@ def inplace(ov: OpOverload, flat: tuple) -> list[Tensor]:
     if not fast["ACTIVE"] and all(simple) and _plain(plan.base, rows):
         mark_written(*[row[0] for row in rows])  # first: no interrupt hides a write
         for row in rows:
-            new = plan.base.kernel(np, *[v._data if isinstance(v, Tensor) else v for v in row])
-            store(row[0]._data, new)
+            new = plan.base.kernel(np, *[v._payload if isinstance(v, Tensor) else v for v in row])
+            store(row[0]._payload, new)
         return flat[0]
     for row in rows:
         write(plan.base, row)
@@ -230,7 +232,7 @@ def inplace(ov: OpOverload, flat: tuple) -> list[Tensor]:
 
 def _plain(base: OpOverload, rows: list[tuple]) -> bool:
     """Can the kernel be called as it is: no widening, no record, memory of the CPU?"""
-    first = rows[0][0]._data
+    first = rows[0][0]._payload
     return (base.op.promote == "default" and base.op.fill is None and base.dtype_rule is None
             and base.check is None and type(first) is np.ndarray and first.dtype.itemsize > 2
             and not (state.record[0] and any(t._edge is not None for row in rows
@@ -243,11 +245,11 @@ def _check(base: OpOverload, row: tuple) -> bool:
     if x._link is not None:
         refresh(x)
     tracked = any(t._edge is not None for t in tensors_in(row))
-    may_write(x, tracked, level_of(base, x), base.name == "zero")
+    may_write(x, tracked, level_of(base, x), base.op.uniform)
     if _alike(base, row):
         return True
-    raw = [v._data if isinstance(v, Tensor) else v for v in row]
-    if not all(is_buffer(t._data) for t in tensors_in(row)):  # shapes are enough, and unseen
+    raw = [v._payload if isinstance(v, Tensor) else v for v in row]
+    if not all(is_buffer(t._payload) for t in tensors_in(row)):  # shapes are enough, and unseen
         raw = [Fake(v.shape, v.dtype) if is_array(v) else v for v in raw]
     try:
         new = run_raw(base, raw)
@@ -261,12 +263,12 @@ def _check(base: OpOverload, row: tuple) -> bool:
 
 def _alike(base: OpOverload, row: tuple) -> bool:
     """Are all arrays floating and of one kind and dtype, and of one shape or numbers?"""
-    first = row[0]._data
+    first = row[0]._payload
     if base.kind != "pointwise" or dt.of(first.dtype).category != 2:
         return False
     for v in row:
         if isinstance(v, Tensor):
-            data = v._data
+            data = v._payload
             if (
                 type(data) is not type(first)
                 or data.dtype != first.dtype

@@ -142,6 +142,30 @@ NAMES = {
         "outer:m ger:m inner:m linalg_vecdot:m trace:m tensordot kron:m linalg_multi_dot "
         "chain_matmul linalg_cross:m cross:m"
     ),
+    "sparse_products": (
+        "_spmm _sddmm _spspmm"
+    ),
+    "sparse_parts": (
+        "_indices:m indices:m _values:m values:m crow_indices:m col_indices:m ccol_indices:m "
+        "row_indices:m _coalesce _indices_copy indices_copy _values_copy values_copy "
+        "crow_indices_copy col_indices_copy ccol_indices_copy row_indices_copy _to_dense "
+        "_to_sparse _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc "
+        "sparse_compressed_tensor _sparse_coo_tensor_with_dims_and_tensors"
+    ),
+    "sparse_functions": (
+        "sparse_mask:m _sparse_addmm sparse_sampled_addmm _sparse_sparse_matmul "
+        "_sparse_mm_reduce_impl _sparse_sum _sparse_softmax _sparse_log_softmax"
+    ),
+    "nested_tensors": (
+        "to_padded_tensor:m _nested_get_values _nested_get_values_copy _nested_get_offsets "
+        "_nested_get_lengths _nested_get_ragged_idx _nested_get_min_seqlen _nested_get_max_seqlen "
+        "_nested_tensor_size:m _nested_tensor_strides:m _nested_tensor_storage_offsets:m "
+        "_nested_get_jagged_dummy _nested_view_from_jagged _nested_view_from_jagged_copy "
+        "_nested_from_padded_tensor _nested_view_from_buffer _nested_view_from_buffer_copy "
+        "_nested_tensor_from_tensor_list _nested_tensor_from_mask "
+        "_nested_tensor_from_mask_left_aligned _nested_from_padded "
+        "_nested_from_padded_and_nested_example _nested_compute_contiguous_strides_offsets"
+    ),
     "linalg": (
         "linalg_cholesky_ex linalg_cholesky cholesky:m linalg_solve_triangular cholesky_solve:m "
         "cholesky_inverse:m linalg_matrix_norm linalg_norm nuclear_norm frobenius_norm "
@@ -336,6 +360,9 @@ NAMES = {
         "_fused_moving_avg_obs_fq_helper_functional _fused_moving_avg_obs_fq_helper "
         "fused_moving_avg_obs_fake_quant"
     ),
+    "integers": (
+        "_quantized_integers _integer_products _linear_of_integers"
+    ),
     "products": (
         "_trilinear bilinear linear_backward _grouped_mm _addmm_activation:m _add_relu:i _int_mm "
         "_compute_linear_combination"
@@ -380,14 +407,48 @@ NAMES = {
         "_foreach_max _foreach_mm _foreach_norm _foreach_powsum"
     ),
     "aten_only": (
-        "gather_backward index_select_backward masked_select_backward "
-        "value_selecting_reduction_backward cummaxmin_backward cumprod_backward "
-        "matrix_exp_backward trace_backward _batch_norm_impl_index_backward flatten_dense_tensors "
-        "unflatten_dense_tensors _reshape_from_tensor _to_cpu chalf data item is_nonzero "
-        "is_complex is_floating_point get_device size stride is_leaf retains_grad output_nr "
-        "_version result_type promote_types can_cast"
+        "gather_backward embedding_sparse_backward _embedding_bag_sparse_backward "
+        "index_select_backward masked_select_backward value_selecting_reduction_backward "
+        "cummaxmin_backward cumprod_backward matrix_exp_backward trace_backward "
+        "_batch_norm_impl_index_backward flatten_dense_tensors unflatten_dense_tensors "
+        "_reshape_from_tensor _to_cpu chalf data item is_nonzero is_complex is_floating_point "
+        "get_device size stride is_leaf retains_grad output_nr _version result_type promote_types "
+        "can_cast"
     ),
     "effects": (
         "_print _assert_async _assert_scalar"
+    ),
+    "vendor_conv": (
+        "cudnn_convolution cudnn_convolution_transpose miopen_convolution "
+        "miopen_convolution_transpose miopen_depthwise_convolution mkldnn_convolution "
+        "_mps_convolution _mps_convolution_transpose _nnpack_spatial_convolution "
+        "mps_convolution_backward mps_convolution_transpose_backward cudnn_convolution_relu "
+        "miopen_convolution_relu cudnn_convolution_add_relu miopen_convolution_add_relu"
+    ),
+    "vendor_norm": (
+        "cudnn_batch_norm miopen_batch_norm cudnn_batch_norm_backward miopen_batch_norm_backward"
+    ),
+    "vendor_grid": (
+        "cudnn_grid_sampler cudnn_grid_sampler_backward cudnn_affine_grid_generator "
+        "cudnn_affine_grid_generator_backward"
+    ),
+    "vendor_ctc": (
+        "_cudnn_ctc_loss miopen_ctc_loss"
+    ),
+    "vendor_questions": (
+        "_use_cudnn_ctc_loss _use_miopen_ctc_loss cudnn_is_acceptable _nnpack_available "
+        "_use_cudnn_rnn_flatten_weight"
+    ),
+    "vendor_layers": (
+        "to_mkldnn:m to_mkldnn_backward _mkldnn_reshape _mkldnn_transpose "
+        "mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight mkldnn_linear "
+        "mkldnn_linear_backward_input mkldnn_linear_backward_weights mkldnn_linear_backward "
+        "mkldnn_adaptive_avg_pool2d mkldnn_adaptive_avg_pool2d_backward mkldnn_max_pool2d "
+        "mkldnn_max_pool3d mkldnn_max_pool2d_backward mkldnn_max_pool3d_backward"
+    ),
+    "vendor_rnn": (
+        "_cudnn_rnn miopen_rnn _cudnn_rnn_backward miopen_rnn_backward _cudnn_rnn_flatten_weight "
+        "_cudnn_init_dropout_state mkldnn_rnn_layer mkldnn_rnn_layer_backward _lstm_mps "
+        "lstm_mps_backward"
     ),
 }

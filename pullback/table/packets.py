@@ -6,16 +6,27 @@ of overloads under one name.  Read next: `core/stack.py` for what a call does.
 
 from __future__ import annotations
 
-from ..core import surface
+from ..core import doors
 from ..core.handle import Tensor
-from ..core.op import OFTEN, OpOverload, aliases, families, no_match, overload_of, registry
 from ..core.op import _watchers as watchers
+from ..core.op import aliases, families, ops, registry
+from ..core.overload import OFTEN, OpOverload, overload_of
 from ..core.stack import bind
-from ..core.state import fast, in_passing
 from ..core.subclass_door import UNASKED, door
-from ..core.tape import place
-from ..errors import ArgumentError, DataDependentError, module_of, user_line
+from ..core.surface import inplace
+from ..errors import ArgumentError, DataDependentError, module_of, place, user_line
+from ..memory.out import write_out
+from ..memory.storage_calls import found as storage_call
+from ..threads.state import calling, fast
+from .arguments import no_match
 from .catalog import load, load_all
+from .derived_overloads import (
+    InplaceOverload,
+    OutOverload,
+    inplace_overload,
+    overload_name,
+    writing_overloads,
+)
 
 __all__ = ["Packet", "load_all", "method_packet", "ops", "registry"]
 
@@ -65,7 +76,7 @@ class Packet:
         return f"aten::{self.name}"
 
     def overloads(self) -> list[str]:
-        name = surface.inplace_overload if self._inplace else surface.overload_name
+        name = inplace_overload if self._inplace else overload_name
         return [name(o) for o in self.entries()]
 
     def __getattr__(self, name: str):
@@ -73,10 +84,10 @@ class Packet:
             raise AttributeError(name)
         for o, own in zip(self.entries(), self.overloads()):
             if own == name:
-                return surface.InplaceOverload(o) if self._inplace else o
-        writing = [] if self._inplace else surface.writing_overloads(self.entries(), name)
+                return InplaceOverload(o) if self._inplace else o
+        writing = [] if self._inplace else writing_overloads(self.entries(), name)
         if writing:
-            return surface.OutOverload(self.name, name, writing)
+            return OutOverload(self.name, name, writing)
         raise AttributeError(
             f"operator '{self.name}' has no overload '{name}'; it has "
             + ", ".join(self.overloads())
@@ -84,9 +95,19 @@ class Packet:
 
     def resolve(self, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple]:
         """The first overload that takes the call, with its flat arguments."""
-        found, hidden = (_find_in_passing if fast["ACTIVE"] else Packet._find)(self, args, kwargs)
+        if fast["ACTIVE"]:
+            before, calling.in_passing = calling.in_passing, True
+            try:
+                found, hidden = self._find(args, kwargs)
+            finally:
+                calling.in_passing = before
+        else:
+            found, hidden = self._find(args, kwargs)
         if found is not None:
             return found
+        old = self._old_call(args, kwargs)
+        if old is not None:
+            return old
         for o in hidden:  # only with the numbers that tensors hold
             flat = o.bind(args, kwargs)
             if flat is not None:
@@ -94,6 +115,14 @@ class Packet:
         if not fast["OVERRIDES"] and door.members((*args, *kwargs.values())):
             raise Strangers
         raise no_match(self.name, self._overloads, args, kwargs)
+
+    def _old_call(self, args: tuple, kwargs: dict) -> tuple | None:
+        """The same for calls whose arguments are in an order that was usual once."""
+        if self.name not in (self._base, f"{self._base}_"):  # `subtract` is not as old as `sub`
+            return None
+        from .legacy import find_legacy
+
+        return find_legacy(self._overloads, self._method is not None, args, kwargs)
 
     def _find(self, args: tuple, kwargs: dict) -> tuple:
         """The overload without a look at values, or those that want numbers of tensors."""
@@ -139,10 +168,9 @@ class Packet:
             return plan(*args, **kwargs)
         result = self._general(*args, **kwargs)
         seen = self._seen[kind] = self._seen.get(kind, 0) + 1
-        if seen == OFTEN and not fast["ACTIVE"]:
-            from ..eager.plan import make_plan
-
-            plan = make_plan(self, args, kwargs)
+        # not for numbers that tensors hold, nor for an old order
+        if seen == OFTEN and not fast["ACTIVE"] and self._find(args, kwargs)[0]:
+            plan = doors.plan(self, args, kwargs)
             if plan is not None:
                 self._plans[kind] = plan
         return result
@@ -184,16 +212,16 @@ class Packet:
         except Strangers:
             given = door.members((*args, *kwargs.values()))
             if not all(module_of(type(v)).startswith("pullback.") for v in given):
-                door.arm()  # our own (a symbolic trace's) see to the rest themselves
+                door.ask_from_now_on()  # our own (a symbolic trace's) see to the rest themselves
             return door.answered(self._public(), given, args, kwargs)
         if requires_grad is not None and "pin_memory" not in chosen.schema.names:
             self._refuse("requires_grad")  # no argument of those that make tensors
         if self._inplace:
             if out is not None:
                 self._refuse("out")
-            return surface.inplace(chosen, flat)
+            return inplace(chosen, flat)
         if out is not None:
-            return surface.write_out(chosen, flat, out)
+            return write_out(chosen, flat, out)
         result = bind(chosen, flat)
         if requires_grad:
             result.requires_grad_(True)
@@ -206,46 +234,24 @@ class Packet:
                             f"({user_line(3)})")
 
 
-_find_in_passing = in_passing(Packet._find)
+def found(name: str) -> Packet:
+    """The packet of an operator's name."""
+    base, inplace = name, False
+    if name not in families and name not in aliases and name.endswith("_"):
+        base, inplace = name[:-1], True
+    base = aliases.get(base, base)
+    load(base)  # all of the family
+    if base not in families and not name.startswith("__"):
+        load_all()  # an entry that `names.py` does not list yet
+    if base not in families or (inplace and not any(op.inplace for op in families[base])):
+        call = storage_call("aten", name)
+        if call is None:
+            raise AttributeError(f"the operator table has no '{name}'")
+        return call
+    packet = vars(ops)[name] = Packet(name, base, inplace)
+    return packet
 
 
-class _Ops:
-    """Attribute access to every operator of the table."""
-
-    def __getattr__(self, name: str) -> Packet:
-        base, inplace = name, False
-        if name not in families and name not in aliases and name.endswith("_"):
-            base, inplace = name[:-1], True
-        base = aliases.get(base, base)
-        load(base)  # all of the family
-        if base not in families and not name.startswith("__"):
-            load_all()  # an entry that `names.py` does not list yet
-        if base not in families or (inplace and not any(op.inplace for op in families[base])):
-            from ..memory.storage_calls import found
-
-            call = found("aten", name)
-            if call is None:
-                raise AttributeError(f"the operator table has no '{name}'")
-            return call
-        packet = Packet(name, base, inplace)
-        self.__dict__[name] = packet
-        return packet
-
-    def __reduce__(self) -> str:
-        return "ops"  # the one that is there, not a copy with what it has found
-
-    def __contains__(self, name: str) -> bool:
-        try:
-            getattr(self, name)
-        except AttributeError:
-            return False
-        return True
-
-    def __dir__(self):
-        return sorted(families)
-
-
-ops = _Ops()
 _methods: dict[tuple[str, str], Packet] = {}
 
 

@@ -7,16 +7,29 @@ made.
 from __future__ import annotations
 
 import enum
-
-Tag = enum.Enum("Tag", (
-    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated "
-    "inplace inplace_view maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides "
-    "needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant "
-    "pointwise pt2_compliant_tag reduction view_copy"), module=__name__)
-Tag.__doc__ = "What may be said of an operator when it is defined."
+import functools
 
 
-def tags_of(ov) -> list[Tag]:
+@functools.cache
+def _made() -> type[enum.Enum]:
+    tag = enum.Enum("Tag", (
+        "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout "
+        "generated inplace inplace_view maybe_aliasing_or_mutating needs_contiguous_strides "
+        "needs_exact_strides needs_fixed_stride_order nondeterministic_bitwise "
+        "nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy"
+    ), module=__name__)
+    tag.__doc__ = "What may be said of an operator when it is defined."
+    return tag
+
+
+def __getattr__(name: str):
+    if name != "Tag":
+        raise AttributeError(name)
+    globals()["Tag"] = _made()  # when somebody asks: it takes longer than the rest of this file
+    return _made()
+
+
+def tags_of(ov) -> list:
     """The tags of an overload of the table, or of one that follows from it."""
     functional = getattr(ov, "functional", ov)  # of the variants that write
     if isinstance(functional, list):
@@ -29,4 +42,5 @@ def tags_of(ov) -> list[Tag]:
         found |= {"inplace", "inplace_view"} if functional.is_view else {"inplace"}
     elif functional is not ov:
         found.add("out")
-    return [Tag[tag] for tag in sorted(found)]
+    tag_class = _made()
+    return [tag_class[tag] for tag in sorted(found)]

@@ -10,15 +10,11 @@ from __future__ import annotations
 from types import FunctionType
 
 from ..core.handle import Tensor
-from ..core.subclass_door import overridable_methods
 from ..table.catalog import PUBLIC
 from . import absent_methods as left_out
-from . import facts, history, operators, values
+from . import facts, history, layouts, nodes, operators, values  # nodes: attaches to `Node`
+from .overridable import overridable_properties
 
-# methods that ask nobody: they make tensors, or are what subclasses themselves are made of
-_UNASKING = {
-    "__new__", "__hash__", "__iter__", "__setstate__", "to_numpy",
-}  # fmt: skip
 _SHOWN = {"__pow__": "pow", "__ipow__": "pow_"}  # names that PyTorch gives some of them
 
 
@@ -26,6 +22,7 @@ def attach(cls=Tensor) -> None:
     """Give the handle its methods, those of the table before any of its files is loaded."""
     properties = facts.PROPERTIES | history.PROPERTIES | operators.PROPERTIES
     methods = facts.METHODS | history.METHODS | left_out.methods() | values.METHODS
+    methods |= layouts.METHODS
     casts = {name: operators.cast_method(to) for name, to in operators.CASTS.items()}
     attached = properties | methods | operators.OPERATORS | casts
     for name, value in attached.items():
@@ -36,8 +33,7 @@ def attach(cls=Tensor) -> None:
     for name, _, _, kinds in PUBLIC:
         for kind in kinds:
             _offer(cls, f"{name}_" if kind == "i" else name, kind == "p")
-    overridable_methods(
-        [*properties, *(methods.keys() - _UNASKING), *operators.WRITTEN, *casts], cls)
+    overridable_properties(cls)
 
 
 def attach_entry(op, cls=Tensor) -> None:

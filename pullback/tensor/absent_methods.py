@@ -7,17 +7,15 @@ those that would make another kind of tensor say that there is none.  `tensor/` 
 from __future__ import annotations
 
 from .. import errors
+from ..array import dtype as dt
+from .overridable import fact, overridable
 
-_NO_LAYOUT = """to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc
-    to_mkldnn to_padded_tensor resize_as_sparse_ smm sspaddmm sparse_mask sparse_resize_
-    sparse_resize_and_clear_"""
+_NO_LAYOUT = """smm sspaddmm"""
+_NO_ENTRIES = ("resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_", "_nnz",
+               "_coalesced_")
 _NO_QUANTA = """int_repr q_scale q_zero_point q_per_channel_axis q_per_channel_scales
     q_per_channel_zero_points qscheme"""
-_ASKED_OF = {  # question -> the layout that answers it
-    "coalesce": "coordinate", "indices": "coordinate", "is_coalesced": "coordinate",
-    "crow_indices": "row compressed", "col_indices": "row compressed",
-    "ccol_indices": "column compressed", "row_indices": "column compressed", "values": "",
-}
+_ASKED_OF = {"coalesce": "coordinate", "is_coalesced": "coordinate"}  # -> the layout that answers
 _REMOVED = {  # what PyTorch has removed -> what to call instead
     "eig": "linalg.eig", "lstsq": "linalg.lstsq", "matrix_rank": "linalg.matrix_rank",
     "solve": "linalg.solve", "symeig": "linalg.eigh",
@@ -26,25 +24,35 @@ _DEVICES = ("ipu", "mtia", "xpu")
 
 
 def _facts(t) -> str:
-    return f"tensor: {t.dtype.name}{list(t._data.shape)}"
+    return f"tensor: {t.dtype.name}{list(t._payload.shape)}"
 
 
-def _no_layout(name: str):
-    def method(self, *args, **kwargs):
-        raise errors.NotInThisBuild(errors.text(
-            f"{name}(): tensors are dense and strided here ({errors.user_line(2)})", _facts(self),
-            "leave the tensor as it is; SciPy's sparse matrices take tensor.numpy()"))
+def _refusing(said: str, cure: str):
+    """Makes methods that say what tensors are here, and what to do instead."""
+    def named(name: str):
+        def method(self, *args, **kwargs):
+            raise errors.NotInThisBuild(errors.text(
+                f"{name}(): tensors are {said} here ({errors.user_line(2)})", _facts(self), cure))
 
-    return method
+        return method
+
+    return named
+
+
+_no_layout = _refusing(
+    "dense and strided", "leave the tensor as it is; SciPy's sparse matrices take tensor.numpy()")
 
 
 def _no_quanta(name: str):
     def method(self, *args, **kwargs):
-        raise errors.NotInThisBuild(errors.text(
-            f"{name}(): tensors are never quantised here ({errors.user_line(2)})", _facts(self),
-            "the numbers are the tensor's own; fake_quantize_per_tensor_affine rounds them"))
+        raise errors.LayoutError(errors.text(
+            f"{name}(): the tensor is not quantised ({errors.user_line(2)})", _facts(self),
+            "ask x.is_quantized first; torch.quantize_per_tensor(x, scale, zero_point, dtype) "
+            "makes one that is"))
 
     return method
+
+
 
 
 def _asked(name: str, layout: str):
@@ -53,6 +61,15 @@ def _asked(name: str, layout: str):
         raise errors.RefusedValue(errors.text(
             f"{name} expected {kind} tensor layout but got Strided ({errors.user_line(2)})",
             _facts(self), "a dense tensor is its own values"))
+
+    return method
+
+
+def _no_entries(name: str):
+    def method(self, *args, **kwargs):
+        raise errors.LayoutError(errors.text(
+            f"{name}(): a dense tensor has no specified entries ({errors.user_line(2)})",
+            _facts(self), "x.to_sparse() first"))
 
     return method
 
@@ -105,20 +122,22 @@ def methods() -> dict:
         "dense_dim": lambda self: self.ndim,
         "sparse_dim": lambda self: 0,
         "to_dense": _to_dense,
-        "dequantize": lambda self: self.clone(),
+        "dequantize": lambda self: self.float().clone() if self.dtype is dt.float32 else (
+            self.float()),
         "module_load": _module_load,
         "reinforce": _reinforce,
         "record_stream": _no_stream,
-        "volatile": property(lambda self: False),
+        "volatile": property(fact(lambda self: False)),
     }
-    for maker, names in ((_no_layout, _NO_LAYOUT.split()), (_no_quanta, _NO_QUANTA.split()),
-                         (removed, _REMOVED), (_no_device, _DEVICES)):
+    for maker, names in ((_no_entries, _NO_ENTRIES), (_no_layout, _NO_LAYOUT.split()),
+                         (_no_quanta, _NO_QUANTA.split()), (removed, _REMOVED),
+                         (_no_device, _DEVICES)):
         found |= {name: maker(name) for name in names}
     found |= {name: _asked(name, layout) for name, layout in _ASKED_OF.items()}
     for name, method in found.items():
         if callable(method):
             method.__name__, method.__qualname__ = name, f"Tensor.{name}"
-    return found
+    return {name: overridable(v) if callable(v) else v for name, v in found.items()}
 
 
 eig, lstsq, matrix_rank, solve, symeig = map(removed, _REMOVED)

@@ -14,28 +14,55 @@ from ..array.fake import Fake, allowed, contiguous_strides
 from ..array.layout import STRIDED, is_arranged
 from ..array.size import Size, Symbolic, is_symbolic
 from ..core.handle import INFERENCE, Box, Tensor, make
-from ..core.state import state
 from ..memory.reading import concrete, shown
 from ..memory.views import base_of_view, view_of, view_of_any
+from ..threads.state import state
+from .overridable import asks_in, fact, overridable, taken_over
 
 _ndarray = np.ndarray
+_asks = asks_in(globals())
 
 
 def _shape(self) -> Size:
-    return Size((self._data if self._link is None else shown(self)).shape)
+    if _asks and (taken := taken_over(_shape, (self,))):
+        return taken[0]
+    return Size((self._payload if self._link is None else shown(self)).shape)
+
+
+def _dtype(self) -> dt.DType:
+    if _asks and (taken := taken_over(_dtype, (self,))):
+        return taken[0]
+    return dt.of(self._payload.dtype)
+
+
+def _ndim(self) -> int:
+    if _asks and (taken := taken_over(_ndim, (self,))):
+        return taken[0]
+    return self._payload.ndim
+
+
+def _dim(self) -> int:
+    """Number of dimensions."""
+    if _asks and (taken := taken_over(_dim, (self,))):
+        return taken[0]
+    return self._payload.ndim
 
 
 def _device(self):
-    data = self._data
+    if _asks and (taken := taken_over(_device, (self,))):
+        return taken[0]
+    data = self._payload
     if type(data) is _ndarray:
         return dev.CPU
     while isinstance(data, Box) and not isinstance(data, Fake):
-        data = data.inner._data
+        data = data.inner._payload
     return dev.Device(data.device_name) if isinstance(data, Fake) else dev.device_of(data)
 
 
 def stride(self: Tensor, dim: int | None = None):
     """Steps between elements, counted in elements."""
+    if _asks and (taken := taken_over(stride, (self, dim))):
+        return taken[0]
     data = shown(self)
     size = data.dtype.itemsize
     strides = tuple([s // size for s in data.strides])
@@ -62,9 +89,10 @@ class _OfFake:
         return self.read(t, data)
 
 
+@overridable
 def _dir(self: Tensor) -> list[str]:
     """The names that this tensor has: those of fakes only if it is one."""
-    fake = type(self._data) is Fake
+    fake = type(self._payload) is Fake
     return [n for n in object.__dir__(self) if fake or n not in _OF_FAKES]
 
 
@@ -77,17 +105,21 @@ _OF_FAKES = {
 
 def storage_offset(self: Tensor) -> int:
     """Distance of the first element from the start of the memory, in elements."""
+    if _asks and (taken := taken_over(storage_offset, (self,))):
+        return taken[0]
     data = shown(self)
     if isinstance(data, Box):
         interp = getattr(data, "interp", None)
         if interp is not None and interp.adopts:
-            interp.placed(self)  # an input may be given as a part of its memory
+            interp.memory.placed(self)  # an input may be given as a part of its memory
         return getattr(data, "offset", 0) // data.dtype.itemsize
     return (dev.address(data) - dev.address(dev.owner(data))) // data.dtype.itemsize
 
 
 def is_contiguous(self: Tensor, memory_format=None) -> bool:
     """Are the elements in row-major order without gaps?"""
+    if _asks and (taken := taken_over(is_contiguous, locals())):
+        return taken[0]
     data = shown(self)
     if type(data) is _ndarray and memory_format is None:
         return data.flags.c_contiguous
@@ -96,7 +128,9 @@ def is_contiguous(self: Tensor, memory_format=None) -> bool:
 
 def data_ptr(self: Tensor) -> int:
     """Address of the first element; 0 of a tensor without data, unless that is not allowed."""
-    if type(self._data) is Fake:
+    if _asks and (taken := taken_over(data_ptr, (self,))):
+        return taken[0]
+    if type(self._payload) is Fake:
         allowed(self, "fake_tensor_allow_unsafe_data_ptr_access")
         return 0
     return dev.address(concrete(self, "data_ptr()"))
@@ -104,16 +138,20 @@ def data_ptr(self: Tensor) -> int:
 
 def size(self: Tensor, dim: int | None = None):
     """The shape, or the size of one dimension."""
+    if _asks and (taken := taken_over(size, (self, dim))):
+        return taken[0]
     if dim is None:
         return _shape(self)
 
-    return self._data.shape[wrap_dim(dim, self._data.ndim)]
+    return self._payload.shape[wrap_dim(dim, self._payload.ndim)]
 
 
 def numel(self: Tensor) -> int:
     """Number of elements."""
-    if type(self._data) is _ndarray:
-        return self._data.size
+    if _asks and (taken := taken_over(numel, (self,))):
+        return taken[0]
+    if type(self._payload) is _ndarray:
+        return self._payload.size
     count = _shape(self).numel()
     sizes = state.fakes.sizes
     if isinstance(count, Symbolic) and sizes is not None and sizes.recorder is not None:
@@ -126,6 +164,7 @@ def _number(device) -> int:
     return -1 if device.type in ("cpu", "meta") else device.index or 0
 
 
+@overridable
 def dim_order(self: Tensor, *, ambiguity_check: bool = False) -> tuple[int, ...]:
     """The dims from the outermost in memory to the innermost."""
     strides = self.stride()
@@ -138,20 +177,20 @@ _ELSEWHERE = ("ipu", "maia", "mkldnn", "mps", "mtia", "nested", "sparse_csr", "v
 
 PROPERTIES = {
     "shape": property(_shape),
-    "dtype": property(lambda t: dt.of(t._data.dtype)),
-    "ndim": property(lambda t: t._data.ndim),
+    "dtype": property(_dtype),
+    "ndim": property(_ndim),
     "device": property(_device),
-    "itemsize": property(lambda t: t._data.dtype.itemsize),
-    "nbytes": property(lambda t: t.numel() * t._data.dtype.itemsize),
-    "_base": property(lambda t: None if t._link is None or t._link.apart else t._link.base),
-    "layout": property(lambda t: STRIDED),
-    "is_cuda": property(lambda t: t.device.type == "cuda"),
-    "is_sparse": property(lambda t: False),
-    "is_quantized": property(lambda t: False),
+    "itemsize": property(fact(lambda t: t._payload.dtype.itemsize)),
+    "nbytes": property(fact(lambda t: t.numel() * t._payload.dtype.itemsize)),
+    "_base": property(fact(lambda t: None if t._link is None or t._link.apart else t._link.base)),
+    "layout": property(fact(lambda t: STRIDED)),
+    "is_cuda": property(fact(lambda t: t.device.type == "cuda")),
+    "is_sparse": property(fact(lambda t: False)),
+    "is_quantized": property(fact(lambda t: False)),
     **{name: _OfFake(name, read) for name, read in _OF_FAKES.items()},
-    "is_meta": property(lambda t: t.device.type == "meta"),
-    "is_cpu": property(lambda t: t.device.type == "cpu"),
-    **{f"is_{kind}": property(lambda t: False) for kind in _ELSEWHERE},
+    "is_meta": property(fact(lambda t: t.device.type == "meta")),
+    "is_cpu": property(fact(lambda t: t.device.type == "cpu")),
+    **{f"is_{kind}": property(fact(lambda t: False)) for kind in _ELSEWHERE},
 }
 METHODS = {
     "__dir__": _dir,
@@ -163,23 +202,23 @@ METHODS = {
     "size": size,
     "numel": numel,
     "nelement": numel,
-    "dim": lambda self: self._data.ndim,
-    "ndimension": lambda self: self._data.ndim,
+    "dim": _dim,
+    "ndimension": _dim,
     "dim_order": dim_order,
-    "is_pinned": lambda self, device=None: False,
+    "is_pinned": overridable(lambda self, device=None: False),
     "pin_memory": lambda self, device=None: self,  # no device could read it by itself
-    "_is_view": lambda self: self._link is not None and not self._link.apart,
-    "_view_func": view_of,
-    "_view_func_unsafe": view_of_any,
-    "_rev_view_func_unsafe": base_of_view,
-    "element_size": lambda self: self._data.dtype.itemsize,
-    "is_floating_point": lambda self: self.dtype.is_floating_point,
-    "is_complex": lambda self: self.dtype.is_complex,
-    "is_signed": lambda self: self.dtype.is_signed,
-    "get_device": lambda self: _number(self.device),
-    "resolve_conj": lambda self: self,
-    "resolve_neg": lambda self: self,
-    "is_conj": lambda self: False,
-    "is_neg": lambda self: False,
-    "is_inference": lambda self: self._cell is INFERENCE,
+    "_is_view": overridable(lambda self: self._link is not None and not self._link.apart),
+    "_view_func": overridable(view_of),
+    "_view_func_unsafe": overridable(view_of_any),
+    "_rev_view_func_unsafe": overridable(base_of_view),
+    "element_size": overridable(lambda self: self._payload.dtype.itemsize),
+    "is_floating_point": overridable(lambda self: self.dtype.is_floating_point),
+    "is_complex": overridable(lambda self: self.dtype.is_complex),
+    "is_signed": overridable(lambda self: self.dtype.is_signed),
+    "get_device": overridable(lambda self: _number(self.device)),
+    "resolve_conj": overridable(lambda self: self),
+    "resolve_neg": overridable(lambda self: self),
+    "is_conj": overridable(lambda self: False),
+    "is_neg": overridable(lambda self: False),
+    "is_inference": overridable(lambda self: self._cell is INFERENCE),
 }

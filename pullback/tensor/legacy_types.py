@@ -14,7 +14,7 @@ from ..array.data import make_tensor_data
 from ..array.fake import fake_like
 from ..array.size import Size, Symbolic, is_symbolic
 from ..core.handle import Tensor, make
-from ..core.state import state
+from ..threads.state import state
 
 NAMES = {
     "FloatTensor": dt.float32,
@@ -70,7 +70,7 @@ def array_of(dtype: dt.DType | None, args: tuple, kwargs: dict) -> np.ndarray:
                 raise errors.ArgumentError(errors.text(
                     f"expected {name_of(dtype)} (got {name_of(data.dtype)}) "
                     f"({errors.user_line(3)})", cure="use data.to(dtype)"))
-            return data._data
+            return data._payload
         if isinstance(data, Size):
             return np.empty(tuple(data), (dtype or dt.default()).np)
         if not hasattr(data, "__len__"):

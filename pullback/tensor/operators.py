@@ -11,9 +11,10 @@ import numpy as np
 from .. import errors
 from ..array import dtype as dt
 from ..core.handle import Tensor, make
-from ..core.state import fast as space
 from ..core.subclass_door import NobodyAnswers
 from ..table.packets import method_packet, ops
+from ..threads.state import fast as space
+from .overridable import fact, overridable
 
 _ndarray = np.ndarray
 
@@ -78,7 +79,9 @@ def _swapped(name: str):
 
 
 def _as_operand(value, like: Tensor) -> Tensor:
-    return value if isinstance(value, Tensor) else make(np.asarray(value, dtype=like._data.dtype))
+    if isinstance(value, Tensor):
+        return value
+    return make(np.asarray(value, dtype=like._payload.dtype))
 
 
 class Generated:
@@ -222,7 +225,7 @@ def cast_method(dtype_name: str):
         return ops.to(self, target, memory_format=memory_format)
 
     method.__doc__ = f"Conversion to {target}; the tensor itself if it has that dtype already."
-    return method
+    return overridable(method)
 
 
 def pointwise(name: str) -> Generated:
@@ -232,8 +235,8 @@ def pointwise(name: str) -> Generated:
 
 def _as_property(name: str, write=None) -> property:
     """An operator without arguments that users know as an attribute."""
-    return property(lambda t: getattr(ops, name)(t),
-                    write and (lambda t, value: write(t, name, value)))
+    return property(fact(lambda t: getattr(ops, name)(t)),
+                    write and overridable(lambda t, value: write(t, name, value)))
 
 
 def _set_part(self, name: str, value) -> None:
@@ -249,14 +252,15 @@ def _set_part(self, name: str, value) -> None:
 
 # those that are written in Python: they ask subclasses like all other methods of that kind
 WRITTEN = {
-    "__rtruediv__": lambda self, other: self.reciprocal() * other,
-    "__rpow__": _swapped("pow"),
-    "__rmatmul__": _swapped("matmul"),
-    "__rlshift__": _swapped("bitwise_left_shift"),
-    "__rrshift__": _swapped("bitwise_right_shift"),
-    "__rfloordiv__": lambda self, other: ops.floor_divide(_as_operand(other, self), self),
-    "__rmod__": lambda self, other: ops.remainder(_as_operand(other, self), self),
-    "__invert__": lambda self: ops.bitwise_not(self),
+    "__rtruediv__": overridable(lambda self, other: self.reciprocal() * other),
+    "__rpow__": overridable(_swapped("pow")),
+    "__rmatmul__": overridable(_swapped("matmul")),
+    "__rlshift__": overridable(_swapped("bitwise_left_shift")),
+    "__rrshift__": overridable(_swapped("bitwise_right_shift")),
+    "__rfloordiv__": overridable(
+        lambda self, other: ops.floor_divide(_as_operand(other, self), self)),
+    "__rmod__": overridable(lambda self, other: ops.remainder(_as_operand(other, self), self)),
+    "__invert__": overridable(lambda self: ops.bitwise_not(self)),
 }
 WRITTEN["__rtruediv__"].__name__ = "__rtruediv__"
 OPERATORS = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import copyreg
+import weakref
 
 import numpy as np
 
@@ -15,13 +16,13 @@ from ..array import device as dev
 from ..array import dtype as dt
 from ..array.fake import Fake
 from ..core.handle import Box, Tensor, cell_of, is_wrapper_data, meta_of
-from ..core.state import state
-from ..core.subclass_door import Bare
 from ..core.tape import Accumulate
 from ..memory import sending
 from ..memory import storages as memory
 from ..storage import untyped_storage
 from ..table.packets import ops
+from ..threads.asking import Bare
+from ..threads.state import state
 
 
 def deepcopy(self: Tensor, memo: dict) -> Tensor:
@@ -36,7 +37,7 @@ def deepcopy(self: Tensor, memo: dict) -> Tensor:
                 cure="detach() it first",
             )
         )
-    if is_wrapper_data(self._data):
+    if is_wrapper_data(self._payload):
         return _wrapper_copied(self, memo)
     with Bare():
         return _copied(self, memo)
@@ -66,16 +67,16 @@ def _wrapper_copied(self: Tensor, memo: dict) -> Tensor:
 
 def _copied(self: Tensor, memo: dict) -> Tensor:
     new = object.__new__(type(self))
-    new._edge = new._link = new._cell = new._meta = None
+    new._edge = new._link = new._cell = new._record = None
     plain = self.data  # without a tangent
-    data = plain._data
+    data = plain._payload
     if isinstance(data, Box):
-        new._data = ops.clone(plain)._data
+        new._payload = ops.clone(plain)._payload
     else:
         owner = memory.owner_of(plain)
         copied = copy.deepcopy(untyped_storage(plain), memo)._owner
         xp, start = dev.lookup(data)[1], dev.address(data) - dev.address(owner)
-        new._data = memory.within(xp, copied, data.dtype, data.shape, data.strides, start)
+        new._payload = memory.within(xp, copied, data.dtype, data.shape, data.strides, start)
     memo[id(self)] = new
     if self._edge is not None:
         new._edge = Accumulate(new)
@@ -111,8 +112,8 @@ def rebuild(cls, untyped, dtype, offset, size, stride, requires_grad, extra) -> 
 
 def _made_of(cls, data, requires_grad, extra) -> Tensor:
     new = object.__new__(cls)
-    new._edge = new._link = new._cell = new._meta = None
-    new._data = data
+    new._edge = new._link = new._cell = new._record = None
+    new._payload = data
     if requires_grad:
         new._edge = Accumulate(new)
     set_attributes(new, extra)
@@ -121,8 +122,8 @@ def _made_of(cls, data, requires_grad, extra) -> Tensor:
 
 def reduce(self: Tensor) -> tuple:
     """How to pickle a tensor: its storage, which tensors that share it have in common."""
-    if is_wrapper_data(self._data):
-        box = self._data
+    if is_wrapper_data(self._payload):
+        box = self._payload
         facts = box.dtype, tuple(box.shape), tuple(box.strides), box.device_name, box.offset
         return rebuild_wrapper, (type(self), *facts, self.requires_grad, attributes_of(self))
     with Bare():
@@ -140,14 +141,14 @@ def rebuild_wrapper(cls, dtype, size, strides, device, offset, requires_grad, ex
 
 def _reduced(self: Tensor) -> tuple:
     plain = self.data  # without a tangent
-    if not isinstance(plain._data, Box) and plain.device.type == "cpu":
+    if not isinstance(plain._payload, Box) and plain.device.type == "cpu":
         place = (plain.storage_offset(), tuple(plain.shape), plain.stride())
         stored = untyped_storage(plain)
-        sending.note(stored, self)
+        stored.asker = weakref.ref(self)  # `plain` goes
         return rebuild, (type(self), stored, self.dtype, *place, _sent_flag(self),
                          attributes_of(self))  # fmt: skip
-    if type(plain._data) is Fake:
-        return _made_of, (type(self), plain._data, self.requires_grad, attributes_of(self))
+    if type(plain._payload) is Fake:
+        return _made_of, (type(self), plain._payload, self.requires_grad, attributes_of(self))
     array = plain.cpu().numpy()
     return _on_device, (type(self), array, str(self.device), self.requires_grad,
                         attributes_of(self))  # fmt: skip

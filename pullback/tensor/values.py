@@ -17,23 +17,28 @@ from ..array import dtype as dt
 from ..array.data import make_tensor_data
 from ..array.fake import fake_like
 from ..array.size import Size
-from ..core import surface
 from ..core.handle import Box, Tensor, make
-from ..core.stack import lifted, outlived
-from ..core.state import fast, state
+from ..core.stack import outlived
 from ..core.subclass_door import door
 from ..core.tape import Accumulate
+from ..memory.fresh import lifted
 from ..memory.indexing import getitem, setitem
 from ..memory.reading import concrete, shown, up_to_date
 from ..memory.storages import hold_size
+from ..memory.versions import mark_written
 from ..table.packets import ops
+from ..threads.state import fast, state
 from . import legacy_types as legacy
+from .overridable import asks_in, overridable, taken_over
 
 _ndarray = np.ndarray
+_asks = asks_in(globals())
 
 
 def item(self: Tensor):
     """The only element as a Python number."""
+    if _asks and (taken := taken_over(item, (self,))):
+        return taken[0]
     if state.fakes.sizes is not None:
         found = state.fakes.sizes.item(self)
         if found is not None:
@@ -44,20 +49,19 @@ def item(self: Tensor):
             return found
     array = concrete(self, "item()")
     if array.size != 1:
-        raise errors.ShapeError(
-            errors.text(
-                f"a Tensor with {array.size} elements cannot be converted to Scalar "
-                f"({errors.user_line(2)})",
-                cure="index one element first, or use tolist()",
-            )
-        )
+        raise errors.ShapeError(errors.text(
+            f"a Tensor with {array.size} elements cannot be converted to Scalar "
+            f"({errors.user_line(2)})",
+            cure="index one element first, or use tolist()"))
     value = array.reshape(()).item() if array.dtype != dt.bfloat16.np else float(array.reshape(()))
     return value
 
 
 def tolist(self: Tensor):
     """Nested lists of Python numbers."""
-    if state.fakes.sizes is not None and isinstance(self._data, Box):
+    if _asks and (taken := taken_over(tolist, (self,))):
+        return taken[0]
+    if state.fakes.sizes is not None and isinstance(self._payload, Box):
         return [part.tolist() for part in self.unbind()] if self.ndim else item(self)
     array = concrete(self, "tolist()")
     return (array.astype(np.float32) if array.dtype == dt.bfloat16.np else array).tolist()
@@ -67,7 +71,7 @@ def _has_history(t: Tensor) -> bool:
     """Would an array of the values lose a derivative that is being kept, on whatever level?"""
     t = outlived(up_to_date(t))
     while True:
-        box = t._data
+        box = t._payload
         interp = getattr(box, "interp", None)
         if t._edge is not None and state.record[0 if interp is None else interp.level]:
             return True
@@ -80,20 +84,21 @@ def _has_history(t: Tensor) -> bool:
 
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The array itself, sharing memory."""
+    if _asks and (taken := taken_over(numpy, locals())):
+        return taken[0]
     if not force and _has_history(self):
         have = "requires grad" if self.requires_grad else "has a tangent"
-        raise errors.NoGraph(
-            errors.text(
-                f"Can't call numpy() on Tensor that {have}. Use tensor.detach().numpy() instead. "
-                f"({errors.user_line(2)})",
-            )
-        )
+        raise errors.NoGraph(errors.text(
+            f"Can't call numpy() on Tensor that {have}. Use tensor.detach().numpy() instead. "
+            f"({errors.user_line(2)})"))
     array = concrete(self, "numpy()")
     hold_size(dev.owner(array))
     return array if type(array) is _ndarray else dev.namespace(self.device).asnumpy(array)
 
 
 def __array__(self, dtype=None, copy=None):
+    if _asks and (taken := taken_over(__array__, locals())):
+        return taken[0]
     array = numpy(self)
     if dtype is not None and array.dtype != dtype:
         if copy is False:
@@ -102,12 +107,14 @@ def __array__(self, dtype=None, copy=None):
     return array.copy() if copy else array
 
 
+@overridable
 def __array_wrap__(self, array, context=None, return_scalar: bool = False) -> Tensor:
     """What NumPy's functions give for a tensor: a tensor; truth values become uint8 (PyTorch's)."""
     array = np.asarray(array)
     return make(array.astype(np.uint8) if array.dtype.kind == "b" else array)
 
 
+@overridable
 def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     if self.requires_grad:
         raise BufferError(
@@ -121,11 +128,14 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
     return dlpack.export(concrete(self, "__dlpack__()"), given)
 
 
+@overridable
 def __dlpack_device__(self):
     return concrete(self, "__dlpack_device__()").__dlpack_device__()
 
 
 def __bool__(self) -> bool:
+    if _asks and (taken := taken_over(__bool__, (self,))):
+        return taken[0]
     if fast["DISPATCHES"]:
         found = door.item(self)
         if found is not NotImplemented:
@@ -134,23 +144,23 @@ def __bool__(self) -> bool:
         return bool(item(self))
     array = concrete(self, "a Python condition (bool())")
     if array.size != 1:
-        raise errors.ShapeError(
-            errors.text(
-                "Boolean value of Tensor with "
-                f"{'no values' if not array.size else 'more than one value'} is "
-                f"ambiguous ({errors.user_line(2)})",
-                cure="use .any() or .all()",
-            )
-        )
+        raise errors.ShapeError(errors.text(
+            "Boolean value of Tensor with "
+            f"{'no values' if not array.size else 'more than one value'} is "
+            f"ambiguous ({errors.user_line(2)})",
+            cure="use .any() or .all()"))
     return bool(array.reshape(()))
 
 
 def __index__(self) -> int:
+    if _asks and (taken := taken_over(__index__, (self,))):
+        return taken[0]
     if self.dtype.category > 1 or self.numel() != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(item(self))
 
 
+@overridable
 def __repr__(self, *, tensor_contents: str | None = None) -> str:
     if tensor_contents is not None:
         return _repr_of(self, tensor_contents)
@@ -204,34 +214,41 @@ def repr_with(self: Tensor, extra: tuple[str, ...] = ()) -> str:
     return f"Parameter({text})" if getattr(self, "_is_param", False) else text
 
 
+@overridable
 def __format__(self, spec: str) -> str:
     # a transform hides values: what was asked for in a format is still a number there
-    if self.ndim == 0 and type(self) is Tensor and (spec or not isinstance(self._data, Box)):
+    if self.ndim == 0 and type(self) is Tensor and (spec or not isinstance(self._payload, Box)):
         return format(item(self), spec)
     return object.__format__(self, spec)
 
 
 def __len__(self) -> int:
-    if self._data.ndim == 0:
+    if _asks and (taken := taken_over(__len__, (self,))):
+        return taken[0]
+    if self._payload.ndim == 0:
         raise TypeError("len() of a 0-d tensor")
-    return self._data.shape[0]
+    return self._payload.shape[0]
 
 
 def __iter__(self):
-    if self._data.ndim == 0:
+    if self._payload.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(ops.unbind(self, 0) if type(self) is Tensor else self.unbind(0))
 
 
+@overridable
 def __contains__(self, value) -> bool:
     return bool((self == value).any())
 
 
+@overridable
 def __reversed__(self) -> Tensor:
     return self.flip([0]) if self.ndim else self
 
 
 def _getitem(self, key):
+    if _asks and (taken := taken_over(_getitem, (self, key))):
+        return taken[0]
     try:
         return getitem(self, key)
     except errors.PullbackError:
@@ -241,6 +258,8 @@ def _getitem(self, key):
 
 
 def _setitem(self, key, value):
+    if _asks and (taken := taken_over(_setitem, (self, key, value))):
+        return taken[0]
     try:
         setitem(self, key, value)
     except errors.PullbackError:
@@ -259,25 +278,28 @@ def _with_function(self: Tensor, name: str, function, *others: Tensor) -> Tensor
         raise errors.NotDifferentiable(errors.text(
             f"Can't call {name}() on Variable that requires grad ({errors.user_line(2)})",
             cure=f"use var.detach().{name}() instead"))
-    if dev.lookup(self._data) is None or self.device.type != "cpu":
+    if dev.lookup(self._payload) is None or self.device.type != "cpu":
         raise TypeError(f"{name} is only implemented on CPU tensors")
-    columns = [np.broadcast_to(concrete(t, f"{name}()"), self._data.shape).ravel().tolist()
+    columns = [np.broadcast_to(concrete(t, f"{name}()"), self._payload.shape).ravel().tolist()
                for t in (self, *others)]
     values = [function(*row) for row in zip(*columns)]
-    untracked_write(self, np.array(values, self._data.dtype).reshape(self._data.shape))
+    untracked_write(self, np.array(values, self._payload.dtype).reshape(self._payload.shape))
     return self
 
 
+@overridable
 def apply_(self: Tensor, function) -> Tensor:
     """Replace each element by a Python function of it; slow."""
     return _with_function(self, "apply_", function)
 
 
+@overridable
 def map_(self: Tensor, tensor: Tensor, function) -> Tensor:
     """Replace each element by a Python function of it and an element of another tensor; slow."""
     return _with_function(self, "map_", function, tensor)
 
 
+@overridable
 def map2_(self: Tensor, x: Tensor, y: Tensor, function) -> Tensor:
     """Replace each element by a Python function of it and elements of two tensors; slow."""
     return _with_function(self, "map2_", function, x, y)
@@ -285,10 +307,11 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, function) -> Tensor:
 
 def untracked_write(self: Tensor, array) -> None:
     """Overwrite the array behind a handle and move its version."""
-    surface.mark_written(self)  # first: an interrupt between the two must not hide the write
-    np.copyto(self._data, array)
+    mark_written(self)  # first: an interrupt between the two must not hide the write
+    np.copyto(self._payload, array)
 
 
+@overridable
 def unique_consecutive(self: Tensor, return_inverse=False, return_counts=False, dim=None):
     """Values without immediate repetitions, and what else was asked for."""
     found = ops.unique_consecutive(self, return_inverse, return_counts, dim)
@@ -297,6 +320,7 @@ def unique_consecutive(self: Tensor, return_inverse=False, return_counts=False, 
     return out if len(out) > 1 else out[0]
 
 
+@overridable
 def where(self: Tensor, condition: Tensor, other) -> Tensor:
     """This tensor where the condition holds, `other` elsewhere."""
     return ops.where(condition, self, other)
@@ -304,19 +328,25 @@ def where(self: Tensor, condition: Tensor, other) -> Tensor:
 
 def zero_(self: Tensor) -> Tensor:
     """Fill with zeros in place."""
+    if _asks and (taken := taken_over(zero_, (self,))):
+        return taken[0]
     return ops.zero_(self)
 
 
 def cpu(self: Tensor) -> Tensor:
     """The tensor in main memory."""
+    if _asks and (taken := taken_over(cpu, (self,))):
+        return taken[0]
     return self if self.device.type == "cpu" else self.to("cpu")
 
 
+@overridable
 def cuda(self: Tensor, device=None) -> Tensor:
     """The tensor on the GPU."""
     return self.to("cuda" if device is None else device)
 
 
+@overridable
 def type_(self: Tensor, dtype=None, non_blocking: bool = False):
     """The tensor converted to a dtype, or the name of its type."""
     if dtype is None:
@@ -325,6 +355,7 @@ def type_(self: Tensor, dtype=None, non_blocking: bool = False):
     return self.to(legacy.dtype_of(dtype))
 
 
+@overridable
 def resize(self: Tensor, *sizes) -> Tensor:
     """Another shape with the same number of elements."""
     if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)):
@@ -337,6 +368,7 @@ def resize(self: Tensor, *sizes) -> Tensor:
     return self.contiguous().view(sizes)
 
 
+@overridable
 def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bool = False):
     """A tensor of given values with the dtype and device of this one."""
     kind = dt.as_dtype(dtype) or self.dtype
@@ -349,12 +381,14 @@ def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bo
     return made.requires_grad_(True) if requires_grad else made
 
 
+@overridable
 def _delitem(self, key) -> None:
     raise errors.ArgumentError(errors.text(
         f"Tensor does not support deleting items ({errors.user_line()})",
         cure="select the others: torch.cat([x[:i], x[i + 1:]])"))
 
 
+@overridable
 def new(self: Tensor, *args) -> Tensor:
     """An uninitialised tensor of the given sizes, or one of given values, in this dtype."""
     if len(args) == 1 and isinstance(args[0], Size):
@@ -368,8 +402,8 @@ def new(self: Tensor, *args) -> Tensor:
 
 def _rebuild(cls, array, requires_grad, extra):
     new = object.__new__(cls)
-    new._data = array
-    new._edge = new._link = new._cell = new._meta = None
+    new._payload = array
+    new._edge = new._link = new._cell = new._record = None
     if requires_grad:
         new._edge = Accumulate(new)
     new.__dict__.update(extra)
@@ -382,7 +416,7 @@ def __new__(cls, *args, **kwargs):
     if len(args) == 1 and isinstance(args[0], Tensor):
         door.refuse_wrapper(cls, args[0])
         array = legacy.array_of(None, args, kwargs)
-        if array is args[0]._data or np.may_share_memory(array, args[0]._data):  # a view
+        if array is args[0]._payload or np.may_share_memory(array, args[0]._payload):  # a view
             return Tensor.as_subclass(args[0], cls)
     array = legacy.array_of(None, args, kwargs) if array is None else array
     return _rebuild(cls, array if state.fakes.mode is None else fake_like(array), False, {})
@@ -401,6 +435,7 @@ def _stored(name: str, place: str = "pullback.storage"):
     return method
 
 
+@overridable
 def __reduce_ex__(self, protocol):
     return _stored("reduce", _PICKLING)(self)
 
@@ -417,9 +452,9 @@ METHODS = {
     "__bool__": __bool__,
     "is_nonzero": __bool__,
     "__index__": __index__,
-    "__int__": lambda self: int(item(self)),
-    "__float__": lambda self: float(item(self)),
-    "__complex__": lambda self: complex(item(self)),
+    "__int__": overridable(lambda self: int(item(self))),
+    "__float__": overridable(lambda self: float(item(self))),
+    "__complex__": overridable(lambda self: complex(item(self))),
     "__repr__": __repr__,
     "__format__": __format__,
     "__len__": __len__,
@@ -437,23 +472,23 @@ METHODS = {
     "map_": map_,
     "map2_": map2_,
     # operators with the tensor in another place, with other defaults, or under other names
-    "polygamma": lambda self, n: ops.polygamma(n, self),
-    "polygamma_": lambda self, n: self.copy_(ops.polygamma(n, self.clone())),
+    "polygamma": overridable(lambda self, n: ops.polygamma(n, self)),
+    "polygamma_": overridable(lambda self, n: self.copy_(ops.polygamma(n, self.clone()))),
     "unique_consecutive": unique_consecutive,
     "where": where,
     "zero_": zero_,
     "resize": resize,
-    "resize_as": lambda self, tensor: resize(self, *tensor.shape),
-    "swapaxes_": lambda self, axis0, axis1: self.transpose_(axis0, axis1),
-    "swapdims_": lambda self, dim0, dim1: self.transpose_(dim0, dim1),
+    "resize_as": overridable(lambda self, tensor: resize(self, *tensor.shape)),
+    "swapaxes_": overridable(lambda self, axis0, axis1: self.transpose_(axis0, axis1)),
+    "swapdims_": overridable(lambda self, dim0, dim1: self.transpose_(dim0, dim1)),
     "cpu": cpu,
     "cuda": cuda,
     "type": type_,
     # what `storage.py` has
-    "__deepcopy__": _stored("deepcopy", _PICKLING),
+    "__deepcopy__": overridable(_stored("deepcopy", _PICKLING)),
     "__reduce_ex__": __reduce_ex__,
     "__setstate__": _stored("setstate", _PICKLING),
-    **{name: _stored(name) for name in (
+    **{name: overridable(_stored(name)) for name in (
         "untyped_storage", "storage", "storage_type", "share_memory_", "is_shared")},
-    "set_": _stored("set_", "pullback.tensor.reseat"),
+    "set_": overridable(_stored("set_", "pullback.tensor.reseat")),
 }

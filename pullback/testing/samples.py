@@ -14,7 +14,7 @@ import numpy as np
 from ..array import device as dev
 from ..array import dtype as dt
 from ..core.handle import Tensor, make
-from ..core.op import overload_of
+from ..core.overload import overload_of
 
 DEVICE = os.environ.get("PULLBACK_TEST_DEVICE", "cpu")  # where sample tensors live
 
@@ -27,7 +27,7 @@ def place(array) -> Tensor:
 
 def host(t: Tensor) -> np.ndarray:
     """The values of a handle as a NumPy array."""
-    data = t.detach()._data
+    data = t.detach()._payload
     return data if type(data) is np.ndarray else dev.lookup(data)[1].asnumpy(data)
 
 
@@ -94,3 +94,31 @@ def flat(op, case: Case) -> tuple:
     if bound is None:
         raise TypeError(f"{case.label}: the sample does not fit {op.schema}")
     return bound
+
+
+def leaves(out) -> list:
+    """What is in results, those in lists among them."""
+    if isinstance(out, (list, tuple)):
+        return [leaf for item in out for leaf in leaves(item)]
+    return [out]
+
+
+def places(flat: tuple) -> list[tuple[int, int | None]]:
+    """Where the tensors are among flat arguments; those in a list have a second number."""
+    return [
+        (i, j)
+        for i, v in enumerate(flat)
+        for j in (range(len(v)) if isinstance(v, list) else (None,))
+        if isinstance(v if j is None else v[j], Tensor)
+    ]
+
+
+def replaced(flat: tuple, where: list[tuple[int, int | None]], tensors) -> tuple:
+    """Flat arguments with other tensors at some places."""
+    new = [list(v) if isinstance(v, list) else v for v in flat]
+    for (i, j), t in zip(where, tensors):
+        if j is None:
+            new[i] = t
+        else:
+            new[i][j] = t
+    return tuple(new)

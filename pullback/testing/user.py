@@ -21,7 +21,8 @@ from ..array import dtype as dt
 from ..array.fake import fake_like
 from ..autograd.function import Function
 from ..core.handle import Tensor, make
-from ..core.op import Op, overload_of
+from ..core.op import Op
+from ..core.overload import overload_of
 from ..core.stack import bind
 from . import kit
 from .kit import CheckFailed
@@ -260,7 +261,8 @@ def check_fake(entry, case, dtype):
     if not _tensors(case.args):
         return "no tensors"
     fakes = [
-        [make(fake_like(t._data)) for t in v] if isinstance(v, list) else make(fake_like(v._data))
+        [make(fake_like(t._payload)) for t in v] if isinstance(v, list) else make(
+            fake_like(v._payload))
         for v in case.args
     ]
     found = _outputs(entry, fakes)  # first of all: does it take fakes at all?

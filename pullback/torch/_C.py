@@ -17,13 +17,14 @@ from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, no_grad
 from ..core.handle import Tensor as TensorBase
 from ..core.handle import disabled as _disabled_torch_dispatch_impl
 from ..core.handle import disabled as _disabled_torch_function_impl
-from ..core.schema import parse_schema
-from ..core.state import state, uncast
-from ..core.subclass_door import DisableTorchFunction, DisableTorchFunctionSubclass
-from ..core.subclass_door import Enabled as _EnableTorchFunction
-from ..core.subclass_door import Undispatched as _DisableTorchDispatch
 from ..errors import LinAlgError as _LinAlgError
 from ..library.dispatch_keys import DispatchKey, DispatchKeySet
+from ..table.qualified import parse_schema
+from ..threads.asking import DisableTorchFunction, DisableTorchFunctionSubclass
+from ..threads.asking import Enabled as _EnableTorchFunction
+from ..threads.asking import Undispatched as _DisableTorchDispatch
+from ..threads.blocks import uncast
+from ..threads.state import state
 
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
@@ -123,6 +124,11 @@ def _log_api_usage_once(event: str) -> None:
     """Nothing is reported to anyone."""
 
 
+def _get_cudnn_batch_norm_reserve_space_size(input, training: bool) -> int:
+    """How many bytes batch normalisation keeps for its backward: none without cuDNN."""
+    return 0
+
+
 def _get_default_device() -> str:
     """Where tensors are made, as a string."""
     from .. import empty
@@ -139,6 +145,10 @@ def __getattr__(name: str):
         from ..autograd import forward_ad
 
         return getattr(forward_ad, name)
+    if name == "_WeakTensorRef":
+        from .weak_references import _WeakTensorRef
+
+        return _WeakTensorRef
     from ..facade import elsewhere
 
     return elsewhere(__name__, name)

@@ -137,6 +137,30 @@ def _marked(t, index, name: str) -> list[int]:
     return dims
 
 
+def is_dynamo_supported() -> bool:
+    """Can functions be captured here?"""
+    return True
+
+
+def is_inductor_supported() -> bool:
+    """Is there a C compiler, so that graphs become native code?"""
+    from ..compile.errors import CompilerNotFound
+    from ..compile.toolchain import find
+
+    try:
+        find()
+    except CompilerNotFound:
+        return False
+    return True
+
+
+def check_if_dynamo_supported() -> None:
+    """Nothing: functions can be captured on all systems and versions."""
+
+
+check_if_inductor_supported = check_if_dynamo_supported
+
+
 def is_compile_supported(device_type: str) -> bool:
     """Are functions compiled for this kind of device?"""
     return device_type == "cpu"

@@ -1,4 +1,4 @@
-"""The settings of PyTorch's code generator that programs assign: kept, all but one without effect.
+"""The settings of PyTorch's code generator that programs assign: kept, all but two without effect.
 
 What the generator here can be told is said to `compile()` itself, see `compile/api.py`.
 """

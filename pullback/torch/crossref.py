@@ -6,7 +6,8 @@ result, or shares memory where that does not, is an error with the operator's na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..array.fake import is_fake
 from ..array.layout import suggest_memory_format
 from ..core.handle import Tensor
 from ..errors import MetadataMismatchError
+from ..func.functionalize import functionalize
 from ..graph.fake_mode import FakeTensorMode, maybe_get_fake_mode
 from ..memory.storages import root_of
 from ..pytree import tree_leaves, tree_map
@@ -141,7 +143,7 @@ class CrossRefFakeMode(TorchDispatchMode):
             given, named = tree_map(
                 lambda t: mode.from_tensor(t) if isinstance(t, Tensor) else t, (args, kwargs))
             with mode:
-                made = func(*given, **named)
+                made = self._run(func, given, named)
         except (errors.DataDependentError, errors.DynamicOutputShapeException):
             return _Nothing  # only the data know
         except errors.DerivativeNotWritten:
@@ -150,6 +152,9 @@ class CrossRefFakeMode(TorchDispatchMode):
             raise
         self._given = given, named
         return made
+
+    def _run(self, func: Callable, given: tuple, named: dict) -> Any:
+        return func(*given, **named)
 
     def _compare(self, func: Any, args: tuple, kwargs: dict, result: Any, expected: Any) -> None:
         name, real, fakes = str(func), tree_leaves(result), tree_leaves(expected)
@@ -174,6 +179,23 @@ class CrossRefFakeMode(TorchDispatchMode):
                     compare_tensor_meta(a, b, check_strides=self.check_strides)
                 except MetadataMismatchError as error:
                     raise _mismatch(name, f"output {i}: {error}") from error
+
+
+class _CrossRefFunctionalize(CrossRefFakeMode):
+    """The fakes go through the operator without writes that stands for it in captured graphs."""
+
+    def _run(self, func: Callable, given: tuple, named: dict) -> Any:
+        return functionalize(func)(*given, **named)
+
+
+@contextlib.contextmanager
+def enable_crossref_functionalize() -> Iterator[None]:
+    """A block in which operators run, on fakes, as `functionalize` would have them, too.
+
+    An operator whose form without writes gives other shapes, dtypes or devices is an error.
+    """
+    with _CrossRefFunctionalize(check_strides=False, check_aliasing=False):
+        yield
 
 
 class _Nothing:

@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import errors
-from ..core.handle import Tensor
-from ..core.stack import tensors_in
+from ..core.handle import Tensor, tensors_in
 from ..library.definition import CustomOpDef, FakeImplCtx, definitions
 from ..library.hints import infer_schema
 from ..library.namespaces import definition_of

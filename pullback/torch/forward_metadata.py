@@ -18,9 +18,9 @@ from ..array.fake import fake_like
 from ..capture.results import root_of
 from ..capture.subclasses import Plan, is_wrapper, parts_of, plan_of
 from ..core.handle import Tensor, cell_of, make
-from ..core.state import state
-from ..core.surface import refresh
+from ..memory.views import refresh
 from ..pytree import tree_leaves
+from ..threads.state import state
 
 OutputType = enum.Enum("OutputType", (
     "non_alias alias_of_input is_input alias_of_intermediate_save_as_output alias_of_intermediate "
@@ -135,8 +135,8 @@ def run_functionalized_fw_and_collect_metadata(
 
 def _stand_in(t: Tensor) -> Tensor:
     """A tensor without data in the place of an argument, a leaf if that is one."""
-    new = (plan_of(t).build(iter([make(fake_like(p._data)) for p in parts_of(t)]))
-           if is_wrapper(t) else make(fake_like(t.detach()._data)))
+    new = (plan_of(t).build(iter([make(fake_like(p._payload)) for p in parts_of(t)]))
+           if is_wrapper(t) else make(fake_like(t.detach()._payload)))
     if not t.requires_grad:
         return new
     new.requires_grad_()

@@ -15,20 +15,18 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor, cell_of, disabled, make
-from ..core.state import state, tied
-from ..core.surface import current
+from ..graph.fake_mode import Asking
 from ..interp.functionalize import Functional, Functionalize
+from ..memory.views import current
 from ..pytree import tree_map
+from ..threads.blocks import tied
+from ..threads.state import state
 
 
-class _Kind(type):
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return _is_functional_tensor(instance)
-
-
-class FunctionalTensor(Tensor, metaclass=_Kind):
+class FunctionalTensor(Tensor, metaclass=Asking):
     """A tensor of a `FunctionalTensorMode`: writes to it write no memory."""
 
+    _has = staticmethod(lambda instance: _is_functional_tensor(instance))
     __torch_function__ = disabled
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
@@ -48,7 +46,7 @@ class FunctionalTensor(Tensor, metaclass=_Kind):
     def elem(self) -> Tensor:
         """The same value as a tensor of no class, for `_from_functional_tensor`."""
         with _inside(self):
-            return make(current(self)._data)
+            return make(current(self)._payload)
 
     def from_functional(self) -> Tensor:
         """The value that it has now."""
@@ -60,8 +58,8 @@ class _Level(Functionalize):
 
     def wrap(self, t: Tensor) -> Tensor:
         new = object.__new__(FunctionalTensor)
-        new._data, new._edge = Functional(self, t), None
-        new._link = new._cell = new._meta = None
+        new._payload, new._edge = Functional(self, t), None
+        new._link = new._cell = new._record = None
         if t.requires_grad and not self.previous[0]:
             new.requires_grad_(True)
         return new
@@ -122,7 +120,7 @@ def _open() -> Functionalize | None:
 
 def _inside(t: Tensor) -> Any:
     """A block in which the level of a functional tensor is on the stack."""
-    level = t._data.interp
+    level = t._payload.interp
     return contextlib.nullcontext() if level in state.stack else level
 
 
@@ -140,7 +138,7 @@ def _to_functional_tensor(t: Tensor, mirror_autograd_meta: bool = False) -> Tens
 
 def _is_functional_tensor(t: Any) -> bool:
     """Is it a tensor of such a level?"""
-    return isinstance(getattr(t, "_data", None), Functional)
+    return isinstance(getattr(t, "_payload", None), Functional)
 
 
 def _enable_functionalization(*, reapply_views: bool = False) -> None:
@@ -165,7 +163,7 @@ def _sync(t: Tensor) -> None:
 def _freeze_functional_tensor(t: Tensor) -> None:
     """From now on writes to a functional tensor, and to what shares its memory, are refused."""
     _must_be_functional("_freeze_functional_tensor", t)
-    t._data.interp.frozen.append(cell_of(t))
+    t._payload.interp.frozen.append(cell_of(t))
 
 
 def _must_be_functional(caller: str, t: Any) -> None:
@@ -178,4 +176,4 @@ def _from_functional_tensor(t: Tensor) -> Tensor:
     if not _is_functional_tensor(t):
         return t
     with _inside(t):
-        return current(t)._data.inner
+        return current(t)._payload.inner

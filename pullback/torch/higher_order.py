@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import errors
-from ..core.stack import Interpreter
-from ..core.state import state, tied_block
 from ..func.inside import TransformType, kind_of
+from ..interp.interpreter import Interpreter
 from ..library.dispatch_keys import DispatchKey as Key
+from ..threads.blocks import tied_block
+from ..threads.state import state
 
 _BELOW = (Key.AutogradCPU, Key.Autograd, Key.CPU, Key.CompositeExplicitAutograd,
           Key.CompositeImplicitAutograd)

@@ -297,7 +297,7 @@ _BACKENDS = {
     "openmp": {"is_available": always(True)},
     "opt_einsum": {"is_available": always(True), "enabled": True, "strategy": "auto",
                    "get_opt_einsum": always(None)},
-    "quantized": {"engine": "none", "supported_engines": ["none"]},
+    "quantized": {"engine": "x86", "supported_engines": ["x86", "fbgemm", "qnnpack", "onednn"]},
     "xnnpack": {"enabled": False},
 }
 for _name, _facts in _BACKENDS.items():

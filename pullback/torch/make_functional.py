@@ -135,15 +135,15 @@ def _fresh(model_class: type, ensemble_shape: Sequence[int], device: Any) -> Cal
 def functional_init(model_class: type, ensemble_shape: Sequence[int] = (),
                     device: Any = "cpu") -> Callable:
     """Like `model_class`, but it makes `(weights, function, names)`, for several models at once."""
-    make = _fresh(model_class, ensemble_shape, device)
+    make = functional_init_with_buffers(model_class, ensemble_shape, device)
 
     def wrapped(*args: Any, **kwargs: Any) -> tuple:
-        made, params, buffers = make(*args, **kwargs)
+        params, buffers, run, names, _ = make(*args, **kwargs)
         if buffers:
             raise errors.TransformError(errors.text(
                 f"functional_init: {model_class.__name__} has buffers ({errors.user_line()})",
                 cure="use functional_init_with_buffers"))
-        return params, lambda weights, data: made(weights, (), *data), made.param_names
+        return params, lambda weights, data: run(weights, (), data), names
 
     return wrapped
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import op
-from ..core.surface import Derived
+from ..core import overload
 from ..library.namespaces import Packet
 from ..table import packets as table
+from ..table.derived_overloads import Derived
 
 
 class _Kind(type):
@@ -31,7 +31,7 @@ class _Kind(type):
 class OpOverload(metaclass=_Kind):
     """One signature of an operator: `torch.ops.aten.add.Tensor`."""
 
-    kinds = (op.OpOverload, Derived)
+    kinds = (overload.OpOverload, Derived)
 
 
 class OpOverloadPacket(metaclass=_Kind):

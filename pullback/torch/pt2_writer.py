@@ -23,7 +23,7 @@ from ..array.layout import layout, memory_format
 from ..array.size import Symbolic
 from ..control import HigherOrder
 from ..core.handle import Tensor
-from ..core.op import OpOverload
+from ..core.overload import OpOverload
 from ..export.archive import MODEL
 from ..export.graph_signature import ConstantArgument, InputKind, OutputKind
 from ..export.program import CALLERS, ExportedProgram, grad_modes
@@ -290,7 +290,7 @@ class _Writing(_Graph):
                                      ("constants", "tensor", constants))
             value = program.tensor(spec.target)
             name = f"{prefix}_{len(group)}"
-            array = np.ascontiguousarray(value.detach()._data)
+            array = np.ascontiguousarray(value.detach()._payload)
             found[f"data/{folder}/{name}"] = array.reshape(-1).view(np.uint8).tobytes()
             group[spec.target] = {
                 "path_name": name, "is_param": spec.kind is InputKind.PARAMETER,

@@ -10,7 +10,8 @@ if TYPE_CHECKING:  # for editors and type checkers
     from .swapping import swap_tensors as swap_tensors
 
 _MODULES = ("checkpoint", "pytree", "_pytree", "hooks", "data", "dlpack", "benchmark", "model_zoo",
-            "tensorboard", "cpp_extension", "_foreach_utils", "weak", "deterministic")
+            "tensorboard", "cpp_extension", "_foreach_utils", "weak", "deterministic",
+            "mkldnn")
 
 
 def __getattr__(name: str) -> Any:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core.handle import Tensor, disabled
-from ..core.state import state, tied, tied_block
-from ..core.subclass_door import Undispatched
 from ..interp import operator_dispatch
 from ..interp.operator_dispatch import piece
+from ..threads.asking import Undispatched
+from ..threads.blocks import tied, tied_block
+from ..threads.state import state
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass",
            "is_traceable_wrapper_subclass_type", "return_and_correct_aliasing",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 import warnings
 import weakref
 from collections.abc import Callable
@@ -23,13 +24,14 @@ from ..array.random import default_generator
 from ..autograd import engine, gradients
 from ..autograd.function import FunctionNode
 from ..autograd.grad_mode import enable_grad, no_grad
+from ..autograd.saved_values import pack_node
 from ..core import tape
-from ..core.handle import Tensor, make
-from ..core.hooks import pack_node
-from ..core.state import count, state, tied
-from ..core.surface import current, refresh
+from ..core.handle import Tensor, keep, make
+from ..memory.views import current, refresh
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
+from ..threads.blocks import tied
+from ..threads.state import count, state
 from .selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -49,6 +51,7 @@ __all__ = [
     "CheckpointFunction",
     "CheckpointPolicy",
     "DefaultDeviceType",
+    "GraphExecGroup",
     "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
@@ -95,6 +98,37 @@ def set_checkpoint_debug_enabled(enabled: bool | None):
         _debug = before
 
 
+class _Groups(threading.local):
+    current: GraphExecGroup | None = None
+
+
+_groups = _Groups()
+
+
+class GraphExecGroup:
+    """A block of backward calls that share what checkpoints compute again.
+
+    Each checkpointed function runs again at most once for all of them.  They must go through parts
+    of the graph that do not overlap: to need a saved value twice is an error.
+    """
+
+    def __enter__(self) -> GraphExecGroup:
+        if _groups.current is not None:
+            raise errors.OrderError(errors.text(
+                f"GraphExecGroup contexts cannot be nested ({errors.user_line()})",
+                cure="end the one that is open, or let both parts be one group"))
+        _groups.current = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _groups.current = None
+
+    @classmethod
+    def _get_current_group(cls) -> GraphExecGroup | None:
+        """The group of this thread."""
+        return _groups.current
+
+
 # what a node saves, and where it goes
 
 
@@ -124,7 +158,7 @@ def _tensors(saved: tuple) -> list[Tensor]:
 
 def _bare(t: Tensor) -> Tensor:
     """A saved tensor without its history."""
-    bare = make(t._data)
+    bare = make(t._payload)
     bare._cell = t._cell
     return bare
 
@@ -132,13 +166,14 @@ def _bare(t: Tensor) -> Tensor:
 class _Deferred:
     """In the place of a node's saved values: where to get them from."""
 
-    __slots__ = ("__weakref__", "edges", "facts", "frame", "name", "twin", "where")
+    __slots__ = ("__weakref__", "edges", "facts", "frame", "group", "name", "twin", "where")
 
     def __init__(self, frame: _Frame, node: tape.Node, tensors: list[Tensor]) -> None:
         self.frame, self.name, self.where = frame, node.name(), node.where
         self.edges = [t._edge for t in tensors]
         self.facts = facts_of(tensors) if frame.check == "default" else None
         self.twin = None  # (values, time) from the second run, until the node takes them
+        self.group = None  # the group of sweeps that the node has taken them in
 
     def give(self, saved: tuple, stamp: int) -> None:
         """The values of the second run are there: with the history that they had in the first."""
@@ -148,7 +183,7 @@ class _Deferred:
             edge = next(edges)
             if edge is None and t._edge is None:
                 return t
-            again = make(t._data, edge)
+            again = make(t._payload, edge)
             again._cell = t._cell
             return again
 
@@ -156,6 +191,15 @@ class _Deferred:
 
     def take(self) -> tuple:
         """The values, and the time they were saved."""
+        group = GraphExecGroup._get_current_group()
+        if group is not None and self.group is not None and self.group() is group:
+            raise CheckpointError(errors.text(
+                f"{self.name} ({errors.describe_place(self.where)}): what it saved was unpacked "
+                "already, by a backward of the same GraphExecGroup",
+                f"checkpoint: {errors.describe_place(self.frame.where)}",
+                ["let backward calls of a group go through parts of the graph that do not overlap",
+                 "or end the group between them"]))
+        self.group = None if group is None else weakref.ref(group)
         if self.twin is None:
             self.frame.recompute()
         found, self.twin = self.twin, None
@@ -178,6 +222,12 @@ class _Deferring:
             return super().unpack()
         with _Holding(self):
             return super().unpack()
+
+    def value_of(self, i: int):
+        if self.saved.__class__ is not _Deferred:
+            return super().value_of(i)
+        with _Holding(self):
+            return super().value_of(i)
 
 
 class _Holding:
@@ -270,9 +320,10 @@ def _holding(kind: type, name: str, tensors: list[Tensor], edges: tuple, level: 
     saves = [(f"input{i}", "arg", None, None) for i in range(len(tensors))]
     rule = SimpleNamespace(name=name, saves=saves, saves_tensors=True)
     metas = tuple(
-        [None if e is None else (t._data.shape, t._data.dtype) for e, t in zip(edges, tensors)]
+        [None if e is None else (t._payload.shape, t._payload.dtype)
+         for e, t in zip(edges, tensors)]
     )
-    saved = tuple([tape.keep(t) for t in tensors])
+    saved = tuple([keep(t) for t in tensors])
     node = tape.make_node(kind, rule, edges, metas, saved, level)
     if state.observers.saved_hooks and tensors:
         pack_node(node, tensors)
@@ -293,7 +344,7 @@ class _Frame(_Watch):
         self.leaves = [None if isinstance(v, Tensor) else v for v in leaves]
         self.inputs = _holding(_Inputs, "CheckpointInputs", tensors, (), self.level)
         self.tracked = [t._edge is not None for t in tensors]
-        self.where = tape.place()
+        self.where = errors.place()
         self.check, self.stop, self.context, self.trace = options
         self.rng = None
         self.items: list[weakref.ref] = []
@@ -474,12 +525,7 @@ def checkpoint(
 ) -> Any:
     """Call a function; what it saves for backward is dropped and computed again when needed."""
     if use_reentrant is None:
-        warnings.warn(
-            "utils.checkpoint: the use_reentrant parameter should be passed explicitly; it is "
-            "taken to be True now, and use_reentrant=False is recommended.",
-            stacklevel=2,
-        )
-        use_reentrant = True
+        use_reentrant = _reentrant("checkpoint")
     preserve = kwargs.pop("preserve_rng_state", True)
     function = present()(function)  # both runs in the dtypes of this one
     if use_reentrant:
@@ -526,7 +572,7 @@ class _Again(tape.Node):
 
     def apply(self, grads, needs) -> list:
         if self.saved is None:
-            raise tape.freed(self)
+            raise errors.freed(self)
         args, inputs = list(self.arguments), []
         create = state.record[0]
         for i, t, edge in zip(self.places, self.unpack(), self.edges):
@@ -611,7 +657,7 @@ class CheckpointFunction:
         def attached(o):
             if not (isinstance(o, Tensor) and o.dtype.category >= 2):
                 return o
-            t = make(current(o)._data, next(ports))
+            t = make(current(o)._payload, next(ports))
             t._cell = o._cell
             return t
 
@@ -668,17 +714,20 @@ def check_backward_validity(inputs) -> None:
         )
 
 
+def _reentrant(name: str) -> bool:
+    """The form that is taken where the user does not say which: with a warning, the re-entrant."""
+    warnings.warn(
+        f"utils.{name}: the use_reentrant parameter should be passed explicitly; it is taken to "
+        "be True now, and use_reentrant=False is recommended.", stacklevel=3)
+    return True
+
+
 def checkpoint_sequential(
     functions, segments: int, input, use_reentrant: bool | None = None, **kwargs
 ) -> Any:
     """Run functions one after the other, in segments that are checkpoints (but for the last)."""
     if use_reentrant is None:
-        warnings.warn(
-            "utils.checkpoint_sequential: the use_reentrant parameter should be passed "
-            "explicitly; it is taken to be True now, and use_reentrant=False is recommended.",
-            stacklevel=2,
-        )
-        use_reentrant = True
+        use_reentrant = _reentrant("checkpoint_sequential")
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise errors.BadValue(

@@ -6,7 +6,8 @@
     counter.get_total_flops()
 
 Matrix products, convolutions and attention are counted, in backward passes too; everything else is
-taken for nothing.  `register_flop_formula` adds to `flop_registry`, which says how.
+taken for nothing.  How is said by functions of this file, which entries of the table name
+(`counted`); `register_flop_formula` adds to them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.handle import Tensor
+from ..core.op import registry
 from ..pytree import tree_map_only
 from ..table.packets import ops
 from ._python_dispatch import TorchDispatchMode
@@ -61,7 +63,6 @@ def _shape(t: Tensor) -> tuple:
     return tuple(t.shape)
 
 
-@register_flop_formula(ops.mm)
 def mm_flop(a_shape: tuple, b_shape: tuple, *args: Any, out_shape: Any = None,
             **kwargs: Any) -> int:
     """A product of matrices: a multiplication and an addition per pair of numbers that meet."""
@@ -69,20 +70,17 @@ def mm_flop(a_shape: tuple, b_shape: tuple, *args: Any, out_shape: Any = None,
     return 2 * m * k * b_shape[1]
 
 
-@register_flop_formula(ops.addmm)
 def addmm_flop(self_shape: tuple, a_shape: tuple, b_shape: tuple, out_shape: Any = None,
                **kwargs: Any) -> int:
     """The same; what is added to it is not counted."""
     return mm_flop(a_shape, b_shape)
 
 
-@register_flop_formula(ops.bmm)
 def bmm_flop(a_shape: tuple, b_shape: tuple, out_shape: Any = None, **kwargs: Any) -> int:
     """Several products."""
     return a_shape[0] * mm_flop(a_shape[1:], b_shape[1:])
 
 
-@register_flop_formula(ops.baddbmm)
 def baddbmm_flop(self_shape: tuple, a_shape: tuple, b_shape: tuple, out_shape: Any = None,
                  **kwargs: Any) -> int:
     """The same; what is added to them is not counted."""
@@ -96,7 +94,6 @@ def conv_flop_count(x_shape: tuple, w_shape: tuple, out_shape: tuple,
     return 2 * x_shape[0] * math.prod(places) * math.prod(w_shape)
 
 
-@register_flop_formula([ops.convolution, ops._convolution])
 def conv_flop(x_shape: tuple, w_shape: tuple, _bias: Any, _stride: Any, _padding: Any,
               _dilation: Any, transposed: bool, *args: Any, out_shape: Any = None,
               **kwargs: Any) -> int:
@@ -108,7 +105,6 @@ def _turned(shape: tuple) -> tuple:
     return (shape[1], shape[0], *shape[2:])
 
 
-@register_flop_formula(ops.convolution_backward)
 def conv_backward_flop(grad_out_shape: tuple, x_shape: tuple, w_shape: tuple, _bias: Any,
                        _stride: Any, _padding: Any, _dilation: Any, transposed: bool,
                        _output_padding: Any, _groups: int, output_mask: Any,
@@ -130,24 +126,23 @@ def sdpa_flop_count(query_shape: tuple, key_shape: tuple, value_shape: tuple) ->
     return 2 * math.prod(batch) * rows * columns * (depth + value_shape[-1])
 
 
-_FUSED = ("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu",
-          "_scaled_dot_product_efficient_attention")
-
-
-@register_flop_formula([getattr(ops, n) for n in _FUSED if n in ops])
 def sdpa_flop(query_shape: tuple, key_shape: tuple, value_shape: tuple, *args: Any,
               out_shape: Any = None, **kwargs: Any) -> int:
     """Attention in one operator."""
     return sdpa_flop_count(query_shape, key_shape, value_shape)
 
 
-@register_flop_formula([getattr(ops, f"{n}_backward") for n in _FUSED if f"{n}_backward" in ops])
 def sdpa_backward_flop(grad_out_shape: tuple, query_shape: tuple, key_shape: tuple,
                        value_shape: tuple, *args: Any, out_shape: Any = None,
                        **kwargs: Any) -> int:
     """Scores once more, then their gradient and those of query, key and value: five products."""
     *batch, rows, depth = query_shape
     return 2 * math.prod(batch) * rows * key_shape[-2] * (3 * depth + 2 * value_shape[-1])
+
+
+for _entry in registry.values():
+    if _entry.counted is not None and getattr(ops, _entry.base_name) not in flop_registry:
+        register_flop_formula(getattr(ops, _entry.base_name))(globals()[_entry.counted])
 
 
 class _Counting(TorchDispatchMode):

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 
 from ..core.handle import Tensor
-from ..core.hooks import RemovableHandle
+from ..tensor.hooks import RemovableHandle
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from ..autograd.graph import register_multi_grad_hook
 from ..core.handle import Tensor
-from ..core.hooks import RemovableHandle
 from ..nn.module import Module
 from ..nn.module_hooks import register_module_forward_hook, register_module_forward_pre_hook
 from ..pytree import tree_leaves
+from ..tensor.hooks import RemovableHandle
 
 __all__ = ["ModuleTracker"]
 

@@ -13,19 +13,21 @@ from collections import defaultdict
 import numpy as np
 
 from .. import errors
-from ..core import tape
-from ..core.handle import Tensor, make
-from ..core.op import OpOverload, families, overload_of
+from ..core.handle import Tensor, cell_of, make
+from ..core.op import families
+from ..core.overload import OpOverload, overload_of
 from ..core.stack import interpret
-from ..core.state import count, state, tied
 from ..errors import CheckpointError
 from ..pytree import tree_map
+from ..threads.blocks import tied
+from ..threads.state import count, state
 
 
 def facts_of(tensors: list[Tensor]) -> list[tuple]:
     """What two runs must agree on."""
     return [
-        (t._data.shape, t._data.dtype, "cpu" if type(t._data) is np.ndarray else str(t.device))
+        (t._payload.shape, t._payload.dtype,
+         "cpu" if type(t._payload) is np.ndarray else str(t.device))
         for t in tensors
     ]
 
@@ -138,8 +140,8 @@ class _Value:
     __slots__ = ("tensor", "version")
 
     def __init__(self, t: Tensor):
-        self.tensor = make(t._data)
-        self.tensor._cell = tape.cell_of(t)
+        self.tensor = make(t._payload)
+        self.tensor._cell = cell_of(t)
         self.version = t._cell.version
 
     def get(self, mutable: bool) -> Tensor:
@@ -152,7 +154,7 @@ class _Value:
                     "clone() before writing, or pass allow_cache_entry_mutation=True",
                 )
             )
-        again = make(self.tensor._data)
+        again = make(self.tensor._payload)
         again._cell = self.tensor._cell
         return again
 
@@ -241,7 +243,7 @@ class _Listing(Hook):
     def call(self, ov, flat, level, number):
         out = self.outer(ov, flat, level)
         facts = facts_of([out]) if isinstance(out, Tensor) else ()
-        self.calls.append((str(ov), tape.place(), facts))
+        self.calls.append((str(ov), errors.place(), facts))
         return out
 
 

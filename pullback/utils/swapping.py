@@ -8,7 +8,7 @@ from .. import errors
 from ..core.handle import Tensor
 from ..core.tape import Accumulate
 
-_SLOTS = ("_cell", "_data", "_edge", "_link", "_meta")
+_SLOTS = ("_cell", "_payload", "_edge", "_link", "_record")
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:

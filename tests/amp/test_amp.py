@@ -7,7 +7,7 @@ import pytest
 import pullback as torch
 import pullback.nn.functional as F
 from pullback.core.op import families
-from pullback.core.state import fast, state
+from pullback.threads.state import fast, state
 from pullback.utils.checkpoint import checkpoint
 
 B, H, S, D = torch.bfloat16, torch.float16, torch.float32, torch.float64

@@ -14,7 +14,8 @@ from pullback.array import dtype as dt
 from pullback.array.device import Device
 from pullback.autograd.gradients import grad
 from pullback.core.handle import make
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.core.stack import bind
 from pullback.testing import samples
 from tests.helpers import second_device as second
@@ -33,7 +34,7 @@ HOST = {
 def moved(value):
     """The same arguments on the second device."""
     if isinstance(value, torch.Tensor):
-        return make(second.DeviceArray(np.array(value._data)))
+        return make(second.DeviceArray(np.array(value._payload)))
     return [moved(v) for v in value] if isinstance(value, list) else value
 
 
@@ -52,8 +53,9 @@ def listed(out) -> list:
 
 
 def host(t) -> np.ndarray:
-    assert type(t._data) is second.DeviceArray, f"a result is on the host: {type(t._data).__name__}"
-    return t._data._host
+    kind = type(t._payload)
+    assert kind is second.DeviceArray, f"a result is on the host: {kind.__name__}"
+    return t._payload._host
 
 
 def same(ours, expected, what):
@@ -61,8 +63,8 @@ def same(ours, expected, what):
         if isinstance(b, torch.Tensor):
             assert str(a.device) == NAME, what
             h = host(a)
-            assert h.dtype == b._data.dtype and h.shape == b._data.shape, what
-            np.testing.assert_allclose(h, b._data, rtol=1e-12, atol=1e-12, err_msg=what)
+            assert h.dtype == b._payload.dtype and h.shape == b._payload.shape, what
+            np.testing.assert_allclose(h, b._payload, rtol=1e-12, atol=1e-12, err_msg=what)
         else:
             assert a == b, what
 
@@ -81,7 +83,7 @@ def test_kernel(op):
         flat = samples.flat(op, case)
         if op.base_name.startswith(("empty", "new_empty")):
             out = bind(ov, placed(ov, moved(list(flat)), GPU))
-            assert host(out).shape == bind(ov, flat)._data.shape
+            assert host(out).shape == bind(ov, flat)._payload.shape
             continue
         ours = placed(ov, moved(list(flat)), GPU)  # before the operator can write its arguments
         same(bind(ov, ours), bind(ov, flat), case.label)
@@ -96,7 +98,7 @@ def tracked(flat: tuple, on_device: bool) -> tuple:
             return [one(x) for x in v]
         if not isinstance(v, torch.Tensor):
             return v
-        t = moved(v) if on_device else make(np.array(v._data))
+        t = moved(v) if on_device else make(np.array(v._payload))
         if t.dtype.category >= 2:
             t.requires_grad_()
             leaves.append(t)
@@ -115,7 +117,7 @@ def gradients(ov, flat: tuple, on_device: bool):
     seeds = []
     for i, o in enumerate(outs):
         seed = make(
-            np.asarray(np.random.default_rng(i).normal(size=tuple(o.shape))).astype(o._data.dtype)
+            np.asarray(np.random.default_rng(i).normal(size=tuple(o.shape))).astype(o._payload.dtype)
         )
         seeds.append(moved(seed) if on_device else seed)
     return grad(outs, leaves, seeds, allow_unused=True)
@@ -144,7 +146,7 @@ def test_pullback(op):
             assert (g is None) == (e is None), case.label
             if g is not None:
                 np.testing.assert_allclose(
-                    host(g), e._data, rtol=1e-10, atol=1e-12, err_msg=case.label
+                    host(g), e._payload, rtol=1e-10, atol=1e-12, err_msg=case.label
                 )
 
 

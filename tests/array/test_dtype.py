@@ -49,31 +49,33 @@ def test_can_cast():
         for a in NAMES for b, expected in zip(NAMES, TABLE["can_cast"][a], strict=True))
 
 
+def operands(kinds):
+    """Every pair of operands of two kinds: its dtypes, the operands, the dtype of a result."""
+    first, second = kinds.split(",")
+    for a, row in TABLE["result_type"][kinds].items():
+        columns = row.items() if isinstance(row, dict) else zip(NAMES, row, strict=True)
+        for b, expected in columns:
+            yield (a, b), make(first, a), make(second, b), expected
+
+
 @pytest.mark.parametrize("kinds", sorted(TABLE["result_type"]))
 def test_result_type(kinds):
     first, second = kinds.split(",")
     found = []
-    for a, row in TABLE["result_type"][kinds].items():
-        columns = row.items() if isinstance(row, dict) else zip(NAMES, row, strict=True)
-        for b, expected in columns:
-            x, y = make(first, a), make(second, b)
-            found.append(((a, b), torch.result_type(x, y).name, expected))
-            if second == "number" and first != "number":
-                found.append((("swapped", b, a), torch.result_type(y, x).name, expected))
+    for dtypes, x, y, expected in operands(kinds):
+        found.append((dtypes, torch.result_type(x, y).name, expected))
+        if second == "number" and first != "number":
+            found.append((("swapped", *dtypes), torch.result_type(y, x).name, expected))
     assert not differences(found)
 
 
 @pytest.mark.parametrize("kinds", [k for k in sorted(TABLE["result_type"]) if "number,n" not in k])
 def test_operators_follow_result_type(kinds):
-    first, second = kinds.split(",")
     found = []
-    for a, row in TABLE["result_type"][kinds].items():
-        columns = row.items() if isinstance(row, dict) else zip(NAMES, row, strict=True)
-        for b, expected in columns:
-            x, y = make(first, a), make(second, b)
-            found.append(((a, b), (x * y).dtype.name, expected))
-            found.append(((a, b, "where"), torch.where(make("dims", "bool"), x, y).dtype.name,
-                          expected))
+    for dtypes, x, y, expected in operands(kinds):
+        found.append((dtypes, (x * y).dtype.name, expected))
+        found.append(((*dtypes, "where"), torch.where(make("dims", "bool"), x, y).dtype.name,
+                      expected))
     assert not differences(found)
 
 

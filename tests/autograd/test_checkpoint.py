@@ -122,9 +122,9 @@ def test_nothing_is_kept_in_between():
 
     def f(x):
         y = x.sin()
-        alive.append(weakref.ref(y._data))
+        alive.append(weakref.ref(y._payload))
         z = y.exp()
-        alive.append(weakref.ref(z._data))
+        alive.append(weakref.ref(z._payload))
         return z.cos()
 
     out = again(f, x)
@@ -184,7 +184,7 @@ def test_inner_inputs_are_forgotten_too():
 
     def outer(x):
         y = x.sin()
-        middle.append(weakref.ref(y._data))
+        middle.append(weakref.ref(y._payload))
         return again(lambda y: y.exp().exp(), y)
 
     out = again(outer, x)

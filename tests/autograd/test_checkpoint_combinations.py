@@ -21,6 +21,7 @@ from pullback.utils.checkpoint import (
     create_selective_checkpoint_contexts,
     set_checkpoint_early_stop,
 )
+from tests.helpers.custom_functions import custom_function, saving
 
 again = functools.partial(checkpoint, use_reentrant=False)
 aten = torch.ops.aten
@@ -62,18 +63,7 @@ class Cube(Function):
         return 3 * t * square, 2 * t * x
 
 
-class Exp(Function):
-    """The older form, which saves its own result."""
-
-    @staticmethod
-    def forward(ctx, x):
-        out = x.exp()
-        ctx.save_for_backward(out)
-        return out
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * ctx.saved_tensors[0]
+Exp = custom_function("Exp", torch.exp, lambda g, y: g * y, saves="result")
 
 
 def custom(x):
@@ -94,7 +84,7 @@ def test_what_functions_save_is_dropped():
         @staticmethod
         def forward(ctx, x):
             made = x.cos()
-            alive.append(weakref.ref(made._data))
+            alive.append(weakref.ref(made._payload))
             ctx.save_for_backward(x, made, None)
             return x.sin()
 
@@ -143,12 +133,7 @@ def test_functions_in_the_second_run():
 def test_saved_tensors_may_be_read_more_than_once():
     calls = []
 
-    class Twice(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
+    class Twice(saving(lambda x: x * x)):
         @staticmethod
         def backward(ctx, g):
             return ctx.saved_tensors[0] * g + g * ctx.saved_tensors[0]
@@ -412,9 +397,9 @@ def test_under_a_transform_values_are_dropped_too():
 
     def layer(x):
         y = x.exp()
-        inner = y._data
+        inner = y._payload
         while hasattr(inner, "inner"):
-            inner = inner.inner._data
+            inner = inner.inner._payload
         alive.append(weakref.ref(inner))
         return y.sin()
 

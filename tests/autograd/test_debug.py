@@ -10,7 +10,7 @@ from pullback import debug, errors
 from pullback.array import evaluate
 from pullback.autograd import engine
 from pullback.core import stack, surface
-from pullback.core.state import fast
+from pullback.threads.state import fast
 
 pytestmark = pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled:UserWarning")
 

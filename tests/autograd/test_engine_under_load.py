@@ -10,7 +10,8 @@ import pytest
 import pullback as torch
 from pullback.autograd import backward, grad
 from pullback.autograd.graph import register_multi_grad_hook
-from pullback.core.state import fast, state
+from pullback.threads.state import fast, state
+from tests.helpers.garbage import uncollected
 
 
 def leaf(*values):
@@ -137,8 +138,7 @@ def test_gradients_are_gone_before_older_nodes_run():
 
 def test_no_circles_without_create_graph():
     gc.collect()
-    gc.disable()
-    try:
+    with uncollected():
         x = torch.ones(3, requires_grad=True)
         y = (x.exp() * x).tanh().sum()
         ref = weakref.ref(y.grad_fn)
@@ -150,8 +150,6 @@ def test_no_circles_without_create_graph():
         g.sum().backward()
         del g
         assert ref() is None
-    finally:
-        gc.enable()
 
 
 def test_create_graph_does_not_leak():

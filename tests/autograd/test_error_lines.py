@@ -7,17 +7,7 @@ import pytest
 import pullback as torch
 import pullback.nn.functional as F
 from pullback import nn
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return 2 * grad * ctx.saved_tensors[0]
+from tests.helpers.custom_functions import Square
 
 
 def times(x):

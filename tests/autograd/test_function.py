@@ -1,6 +1,5 @@
 """`autograd.Function`: both styles, contexts, writes, views, errors, and every transform."""
 
-import gc
 import weakref
 
 import numpy as np
@@ -21,10 +20,12 @@ from tests.helpers.custom_functions import (
     Exp,
     Square,
     close,
+    custom_function,
     grad,
     leaf,
     plain,
 )
+from tests.helpers.garbage import uncollected
 
 
 @pytest.fixture(params=list(DERIVATIVES), ids=lambda c: c.__name__)
@@ -159,15 +160,8 @@ def test_captured_and_compiled(f):
 
 
 def test_backward_goes_into_the_joint_graph():
-    class Straight(Function):  # a backward that no formula of the table would give
-        @staticmethod
-        def forward(ctx, x):
-            return x.round()
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 7
-
+    # a backward that no formula of the table would give
+    Straight = custom_function("Straight", torch.round, lambda g: g * 7)
     x = leaf(0.4, 1.6)
     y = torch.compile(lambda x: Straight.apply(x) * 2)(x)
     y.sum().backward()
@@ -317,12 +311,9 @@ def test_no_circles():
     x = leaf(1.0)
     y = Exp.apply(x)
     alive = weakref.ref(y.grad_fn)
-    gc.disable()
-    try:
+    with uncollected():
         del y
         assert alive() is None
-    finally:
-        gc.enable()
 
 
 def test_saving_what_is_not_a_tensor():
@@ -426,14 +417,7 @@ def test_tuple_of_one_stays_a_tuple():
     assert grad(out[0].sum(), x)[0].item() == 2
 
 
-class Identity(Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 5
+Identity = custom_function("Identity", lambda x: x, lambda g: g * 5)
 
 
 def test_returning_an_input():

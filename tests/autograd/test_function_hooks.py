@@ -5,6 +5,7 @@ import pytest
 import pullback as torch
 from pullback import debug
 from pullback.autograd.graph import saved_tensors_hooks
+from tests.helpers.custom_functions import custom_function
 
 
 class Square(torch.autograd.Function):
@@ -21,14 +22,7 @@ class Square(torch.autograd.Function):
         return 2 * x * g
 
 
-class Bad(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, g):
-        return g / 0
+Bad = custom_function("Bad", torch.clone, lambda g: g / 0)
 
 
 def test_saved_tensors_are_packed():

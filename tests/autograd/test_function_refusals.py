@@ -14,9 +14,11 @@ from tests.helpers.custom_functions import (
     Cube,
     Square,
     close,
+    custom_function,
     grad,
     leaf,
     plain,
+    saving,
 )
 
 
@@ -183,12 +185,7 @@ def test_generated_batching_shares_arguments():
 
 
 def test_once_differentiable():
-    class Once(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
+    class Once(saving(lambda x: x * x)):
         @staticmethod
         @once_differentiable
         def backward(ctx, g):
@@ -249,17 +246,8 @@ def test_gradcheck():
 
 
 def test_complex():
-    class Mul(Function):
-        @staticmethod
-        def forward(ctx, a, b):
-            ctx.save_for_backward(a, b)
-            return a * b
-
-        @staticmethod
-        def backward(ctx, g):
-            a, b = ctx.saved_tensors
-            return g * b.conj(), g * a.conj()
-
+    Mul = custom_function(
+        "Mul", torch.mul, lambda g, a, b: (g * b.conj(), g * a.conj()), saves="inputs")
     a = torch.tensor([1 + 2j, 3 - 1j], dtype=torch.complex128, requires_grad=True)
     b = leaf(2.0, 3.0)
     assert torch.autograd.gradcheck(Mul.apply, (a, b), check_forward_ad=True)
@@ -285,15 +273,7 @@ def test_nested_structures():
 
 
 def test_replacing_a_method():
-    class Replaced(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 1
-
-        @staticmethod
-        def backward(ctx, g):
-            return g
-
+    Replaced = custom_function("Replaced", lambda x: x * 1, lambda g: g)
     x = leaf(1.0)
     assert grad(Replaced.apply(x).sum(), x)[0].item() == 1
 
@@ -340,16 +320,9 @@ def test_lists_are_opaque_to_the_tape_but_not_to_transforms():
 
 
 def test_arrays_do_not_lose_derivatives_silently():
-    class Forgetful(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
-        @staticmethod
-        def backward(ctx, g):
-            return torch.from_numpy(2 * ctx.saved_tensors[0].numpy()) * g
-
+    Forgetful = custom_function(
+        "Forgetful", lambda x: x * x, lambda g, x: torch.from_numpy(2 * x.numpy()) * g,
+        saves="inputs")
     x = plain(1.0, 2.0)
     close(func.grad(lambda x: Forgetful.apply(x).sum())(x), [2, 4])
     with pytest.raises(RuntimeError, match=r"Can't call numpy"):
@@ -359,14 +332,7 @@ def test_arrays_do_not_lose_derivatives_silently():
         assert y.numpy().tolist() == [1]
 
 
-class Silent(Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 1
-
-    @staticmethod
-    def backward(ctx, g):
-        return None
+Silent = custom_function("Silent", lambda x: x * 1, lambda g: None)
 
 
 @pytest.mark.parametrize("materialize", [True, False])
@@ -535,12 +501,7 @@ def test_saved_tensors_may_be_let_go_when_they_are_read(clears):
 
 
 def test_saved_tensors_may_be_let_go_by_hand():
-    class Sine(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x.sin()
-
+    class Sine(saving(torch.sin)):
         @staticmethod
         def backward(ctx, g):
             (x,) = ctx.saved_tensors

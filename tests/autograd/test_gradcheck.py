@@ -9,6 +9,7 @@ import pytest
 
 import pullback as torch
 from pullback.autograd import gradcheck, gradgradcheck
+from tests.helpers.own_entries import entry
 
 
 def leaf(*shape, dtype=torch.float64):
@@ -202,21 +203,11 @@ def test_gradients_of_nothing_must_be_nothing():
 
 @pytest.fixture
 def forgetful():
-    """An operator whose formula takes both gradients for granted."""
-    from pullback.core.op import Op, families, registry
-
-    class pair(Op):
-        """A tensor twice."""
-
-        schema = "test_pair(Tensor self) -> (Tensor, Tensor)"
-        grad = {"self": "grads[0] + grads[1]"}
-        shape = "[self.shape, self.shape]"
-
-        def run(xp, self):
-            return self.copy(), self.copy()
-
-    yield torch.ops.aten.test_pair
-    del registry["test_pair"], families["test_pair"]
+    """A tensor twice, by a formula that takes both gradients for granted."""
+    with entry("test_pair(Tensor self) -> (Tensor, Tensor)", shape="[self.shape, self.shape]",
+               run=lambda xp, self: (self.copy(), self.copy()),
+               grad={"self": "grads[0] + grads[1]"}) as pair:
+        yield pair
 
 
 def test_formulas_must_do_without_some_gradients(forgetful):
@@ -236,8 +227,8 @@ def test_batched_forward_mode():
 
 def test_batched_forward_mode_is_looked_at():
     """A function that behaves otherwise in a batch."""
-    from pullback.core.state import state
     from pullback.interp.vmap import Vmap
+    from pullback.threads.state import state
 
     def f(x):
         batched = any(isinstance(level, Vmap) for level in state.stack)

@@ -7,9 +7,9 @@ import pytest
 
 import pullback as torch
 from pullback.autograd import grad
-from pullback.core.state import fast
 from pullback.func import grad as func_grad
 from pullback.func import vmap
+from pullback.threads.state import fast
 from pullback.utils.hooks import RemovableHandle
 
 

@@ -5,11 +5,12 @@ import pytest
 
 import pullback as torch
 from pullback.core import tape
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.core.project import project
-from pullback.core.state import count, off, state
 from pullback.eager import pullbacks as raw
 from pullback.testing import samples
+from pullback.threads.state import count, off, state
 
 
 def raw_entries():

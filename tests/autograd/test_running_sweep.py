@@ -8,6 +8,7 @@ import pytest
 
 import pullback as torch
 from pullback.autograd.graph import GradientEdge, Node, get_gradient_edge
+from tests.helpers.custom_functions import Square, custom_function
 
 _C = torch._C
 
@@ -204,24 +205,9 @@ def test_backward_with_create_graph_warns_of_the_cycle():
 
 
 def test_anomalies_warn_of_the_operation_and_of_what_led_there(capsys):
-    class Inner(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.clone()
+    Inner = custom_function("Inner", torch.clone, lambda g: g * float("nan"))
 
-        @staticmethod
-        def backward(ctx, g):
-            return g * float("nan")
-
-    class Outer(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x.clone()
-
-        @staticmethod
-        def backward(ctx, g):
-            return Inner.apply(g * ctx.saved_tensors[0])
+    Outer = custom_function("Outer", torch.clone, lambda g, x: Inner.apply(g * x), saves="inputs")
 
     def run():
         with torch.autograd.detect_anomaly():
@@ -264,14 +250,7 @@ def test_views_that_must_not_be_written_are_named():
     with pytest.raises(RuntimeError, match=r"a view of a view .* is being .* inside the no_grad"):
         z.mul_(2)
 
-    class Same(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.view_as(x)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g
+    Same = custom_function("Same", lambda x: x.view_as(x), lambda g: g)
 
     with pytest.raises(RuntimeError, match=r"Output 0 of Same is a view .*custom Function"):
         Same.apply(x).mul_(2)
@@ -461,16 +440,6 @@ def test_lists_of_saved_tensors_are_tuples_and_take_hooks():
 
 def test_saved_tensors_that_were_detached_in_place_have_their_history():
     """PyTorch refuses; without it second derivatives would lose a term."""
-    class Square(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, a):
-            ctx.save_for_backward(a)
-            return a * a
-
-        @staticmethod
-        def backward(ctx, grad):
-            return 2 * grad * ctx.saved_tensors[0]
-
     for square in (lambda a: a * a, lambda a: a.pow(2), Square.apply):
         x = torch.tensor([2.0, 3.0], requires_grad=True)
         a = x * x

@@ -9,6 +9,7 @@ import pullback as torch
 from pullback.aot import aot_function, nop
 from pullback.capture.absent_tangents import without
 from pullback.cut.partition import min_cut_rematerialization_partition
+from tests.helpers.compiler_graphs import keeping
 
 INF = float("inf")
 WAYS = {
@@ -76,13 +77,8 @@ def test_functions_of_users_get_zeros(way):
 
 def test_compilers_of_users_see_all_of_a_backward():
     graphs = []
-
-    def keep(module, inputs):
-        graphs.append(module)
-        return module
-
     x = torch.ones(2, requires_grad=True)
-    _, b = aot_function(lambda x: (x.sin(), x * 2), nop, keep)(x)
+    _, b = aot_function(lambda x: (x.sin(), x * 2), nop, keeping(graphs))(x)
     b.sum().backward()
     assert len(graphs) == 1 and x.grad.tolist() == [2.0, 2.0]
     left = without(graphs[0], (0,))

@@ -9,6 +9,7 @@ import pytest
 
 import pullback as pb
 from pullback import aot, errors
+from tests.helpers.custom_functions import custom_function, dirtying, writing
 from tests.helpers.oracle import check
 from tests.helpers.oracle_inputs import inner, leaf, plain, related, values
 
@@ -67,8 +68,7 @@ def written_detached_and_tracked(a):
 
 @case(inner((2, 3)), orders=(1,))
 def written_without_tape_then_tracked(a):
-    with pb.no_grad():
-        a.mul_(2)
+    pb.no_grad()(a.mul_)(2)
     a.mul_(3)
     return a + 1
 
@@ -149,18 +149,7 @@ def test_no_write_in_evaluation():
     assert "copy_" not in code[0]
 
 
-class AddsToSaved(pb.autograd.Function):
-    """A backward that writes an input of its forward."""
-
-    @staticmethod
-    def forward(ctx, x, y):
-        ctx.y = y
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, grad):
-        ctx.y.data.add_(1)
-        return grad * 2, None
+AddsToSaved = writing("AddsToSaved", lambda y: y.data.add_(1))
 
 
 @case(related(lambda b: b, lambda b: values(4, 3)), writes=(False,), orders=(1,))
@@ -178,18 +167,7 @@ def test_backward_writes_when_it_runs():
 
 
 def test_backward_that_writes_a_tracked_input_is_not_differentiated_again():
-    class Writes(pb.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, y):
-            ctx.y = y
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            with pb.no_grad():
-                ctx.y.add_(1)
-            return grad * 2, None
-
+    Writes = writing("Writes", pb.no_grad()(lambda y: y.add_(1)))
     x, y = values(3).requires_grad_(), values(3).requires_grad_()
     out = aot.aot_function(Writes.apply, aot.nop)(x, y)
     with pytest.raises(RuntimeError, match="does not support input mutations with "
@@ -209,8 +187,7 @@ def one_turned_one_written_both_viewed(a, b):
 
 @case(plain((2, 3)))
 def unsqueezed_and_written(a):
-    a.unsqueeze_(0)
-    a.mul_(2)
+    a.unsqueeze_(0).mul_(2)
     return a + 1
 
 
@@ -328,8 +305,7 @@ def test_writes_to_memory_that_an_input_had_before_are_refused():
 
 def test_memory_taken_and_written_with_a_history_is_refused():
     def f(a, b):
-        with pb.no_grad():
-            a.set_(b)
+        pb.no_grad()(a.set_)(b)
         a.mul_(2)
         return a + b
 
@@ -344,10 +320,14 @@ def emptied():
     return a
 
 
+@pb.no_grad()
+def fill(a):
+    a.untyped_storage().resize_(32)
+    a.copy_(pb.ones(8))
+
+
 def size_up(a):
-    with pb.no_grad():
-        a.untyped_storage().resize_(32)
-        a.copy_(pb.ones(8))
+    fill(a)
     return a.clone()
 
 
@@ -360,9 +340,8 @@ def size_down(a):
 
 
 def size_up_and_down(a):
+    fill(a)
     with pb.no_grad():
-        a.untyped_storage().resize_(32)
-        a.copy_(pb.ones(8))
         b = a * 2
         a.untyped_storage().resize_(0)
     return b
@@ -700,16 +679,8 @@ def nothing_returned(a):
 # Functions and operators of the user's
 
 
-class Passed(pb.autograd.Function):
-    """Returns its input as it is, with a derivative of its own."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 0.5
+# returns its input as it is, with a derivative of its own
+Passed = custom_function("Passed", lambda x: x, lambda grad: grad * 0.5)
 
 
 @case(inner((2, 3)), orders=(1,))
@@ -722,16 +693,7 @@ def input_passed_and_used(a):
     return Passed.apply(a) * 2, a * 3
 
 
-class Dirty(pb.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        x.mul_(3)
-        ctx.mark_dirty(x)
-        return x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 3
+Dirty = dirtying("Dirty", 3)
 
 
 @case(inner((2, 3)), orders=(1,))
@@ -825,7 +787,7 @@ def test_tangents_are_freed_once_the_backward_has_them():
 
     def compiler(module, inputs):
         def run(args):
-            tangent = weakref.ref(args[-1]._data)
+            tangent = weakref.ref(args[-1]._payload)
             args.clear()
             alive.append(tangent() is not None)
             return [pb.ones(64)]

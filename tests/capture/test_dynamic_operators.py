@@ -14,7 +14,8 @@ from pullback import errors
 from pullback.array import dtype as dt
 from pullback.autograd.gradients import grad
 from pullback.core.handle import Tensor, make
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.core.stack import bind
 from pullback.pytree import tree_flatten
 from pullback.table.catalog import load_all
@@ -70,7 +71,7 @@ def function_of(ov, flat):
 
 def run(function, tensors):
     """Results, and the gradients of their sum."""
-    leaves = [make(t._data.copy()) for t in tensors]
+    leaves = [make(t._payload.copy()) for t in tensors]
     wanted = [t.requires_grad_() for t in leaves if t.dtype.category >= 2]
     out = function(*leaves)
     outs = [o for o in out if o.requires_grad]
@@ -117,7 +118,7 @@ def check(op) -> int:
             continue
         tensors = tensors_of(other)
         wanted = works(call, tensors)
-        fits = family.programs[0].check.bind([t._data.shape for t in tensors])
+        fits = family.programs[0].check.bind([t._payload.shape for t in tensors])
         if wanted is None or isinstance(fits, str) or served == 2:
             continue
         _close(run(compiled, tensors), wanted, f"{op.full_name} at another size", rtol=1e-7)

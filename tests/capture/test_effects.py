@@ -16,6 +16,7 @@ from pullback.control.effects import _EffectType, _get_effect, _register_effectf
 from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 from pullback.fx.make_fx import make_fx
 from pullback.testing.two_tensor import TwoTensor
+from tests.helpers.export_modules import Parts
 
 ORDERED = _EffectType.ORDERED
 
@@ -168,11 +169,7 @@ def test_results_of_all_kinds_behind_a_token(name, count):
 
 
 def test_tokens_come_before_what_is_written():
-    class M(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("buf", torch.ones(3))
-
+    class M(Parts):
         def forward(self, x):
             torch.ops.aten._print("moo")
             res = x + x
@@ -181,7 +178,7 @@ def test_tokens_come_before_what_is_written():
             torch.ops.aten._print("moo")
             return (res,)
 
-    module, signature = aot_export_module(M(), (torch.randn(3),), trace_joint=False)
+    module, signature = aot_export_module(M(buf=torch.nn.Buffer(torch.ones(3))), (torch.randn(3),), trace_joint=False)
     assert module.code.strip() == """\
 def forward(self, arg0_1, arg1_1, arg2_1):
     with_effects = torch.ops.higher_order.with_effects(arg0_1, torch.ops.aten._print.default, 'moo');  arg0_1 = None

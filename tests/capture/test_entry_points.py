@@ -8,6 +8,8 @@ import pullback as pb
 from pullback import aot, errors, nn
 from pullback.cut import settings as context
 from pullback.fx import GraphModule
+from tests.helpers.export_modules import Parts
+from tests.helpers.garbage import uncollected
 
 
 class Seen(list):
@@ -96,7 +98,7 @@ def test_example_inputs_have_no_data():
     seen = Seen()
     compiled(lambda a, n, s: a * n, seen)(leaf(2, 3), 4, None)
     a, n, s = seen[0][2]
-    assert type(a._data).__name__ == "Fake" and a.shape == (2, 3) and (n, s) == (4, None)
+    assert type(a._payload).__name__ == "Fake" and a.shape == (2, 3) and (n, s) == (4, None)
 
 
 def test_boxed_functions_may_empty_their_list():
@@ -295,15 +297,11 @@ def test_module_that_changes_between_training_and_evaluation():
 
 
 def test_simplified_module_is_compiled_at_once():
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(4, 3)
-
+    class Net(Parts):
         def forward(self, x):
             return (self.linear(x).relu(),)
 
-    seen, net, x = Seen(), Net(), pb.randn(2, 4)
+    seen, net, x = Seen(), Net(linear=nn.Linear(4, 3)), pb.randn(2, 4)
     f = aot.aot_module_simplified(net, (x,), seen("forward"), seen("backward"))
     assert seen.names == ["forward"]
     (out,) = f(x)
@@ -524,15 +522,11 @@ def test_no_grad_mode_inside_of_a_compiled_forward():
 
 
 def test_saved_tensors_go_with_the_output():
-    import gc
     import weakref
 
     f = aot.aot_function(lambda x: (x * 2).sin(), aot.nop)
     y = f(leaf(8))
-    refs = [weakref.ref(y._data), *[weakref.ref(a) for a in y.grad_fn.saved]]
-    gc.disable()
-    try:
+    refs = [weakref.ref(y._payload), *[weakref.ref(a) for a in y.grad_fn.saved]]
+    with uncollected():
         del y
         assert [r() for r in refs] == [None] * len(refs)
-    finally:
-        gc.enable()

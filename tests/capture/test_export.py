@@ -11,6 +11,7 @@ from pullback import control, errors, nn
 from pullback.capture import descriptors, export, lookup
 from pullback.cut.partition import default_partition
 from tests.helpers import export_programs
+from tests.helpers.export_modules import Parts
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/exports.json").read_text())
 
@@ -81,16 +82,12 @@ def test_exporting_changes_nothing():
 
 
 def test_buffers_fed_back_reproduce_eager():
-    class Counting(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("total", torch.ones(2))
-
+    class Counting(Parts):
         def forward(self, x):
             self.total.add_(x.sum())
             return (x * self.total,)
 
-    model = Counting()
+    model = Counting(total=nn.Buffer(torch.ones(2)))
     x = torch.tensor([1.0, 2.0])
     graph, _ = export.aot_export_module(model, (x,), trace_joint=False, pre_dispatch=True)
     total = torch.ones(2)
@@ -226,17 +223,14 @@ def test_functionalized_draws_are_refused():
 
 
 def test_sums_of_gradients_are_marked():
-    class Twice(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.b = nn.Linear(3, 2), nn.Linear(3, 2)
-
+    class Twice(Parts):
         def forward(self, x):
             return self.a(x) - self.b(x)
 
+    twice = Twice(a=nn.Linear(3, 2), b=nn.Linear(3, 2))
     with ExitStack() as stack:
         graph = export.aot_export_joint_with_descriptors(
-            stack, Twice(), (torch.randn(4, 3, requires_grad=True),)).graph_module.graph
+            stack, twice, (torch.randn(4, 3, requires_grad=True),)).graph_module.graph
     found, = graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)
     assert found.meta["is_gradient_acc"]
 

@@ -5,6 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback import errors
+from tests.helpers.custom_functions import custom_function
 
 
 def loss(x, w):
@@ -138,14 +139,7 @@ def test_gradients_of_narrow_leaves_for_a_wide_seed(narrow):
         assert x.grad.dtype is narrow and x.grad.tolist() == [1.0, 2.0]
 
 
-class Clipped(pb.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, g):
-        return g.clamp(-1, 1)
+Clipped = custom_function("Clipped", lambda x: x * 2, lambda g: g.clamp(-1, 1))
 
 
 @pb.library.custom_op("at_once::clipped", mutates_args=())

@@ -8,6 +8,7 @@ import pytest
 import pullback as pb
 from pullback.compile.errors import CompileWarning
 from pullback.errors import DataDependentError
+from tests.helpers.custom_functions import custom_function
 
 WAYS = [lambda f: f, lambda f: pb.compile(f, backend="numpy"),
         lambda f: pb.aot.aot_function(f, pb.aot.nop)]
@@ -168,15 +169,7 @@ def test_views_that_must_not_be_written(wrap, kind):
 def test_tensors_that_only_a_backward_meets(wrap):
     weight = pb.tensor([2.0, 3.0])
 
-    class Weighted(pb.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * weight
-
+    Weighted = custom_function("Weighted", lambda x: x * 2, lambda grad: grad * weight)
     x = pb.ones(2, requires_grad=True)
     wrap(lambda x: Weighted.apply(x) * 5)(x).sum().backward()
     assert x.grad.tolist() == [10, 15]

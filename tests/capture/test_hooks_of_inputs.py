@@ -274,4 +274,4 @@ def test_sweeps_over_inputs_without_history_leave_the_short_way_open():
     x = pb.arange(3.0)
     for _ in range(3):
         f(x)
-    assert f._last is not None and not f._last.program.joint.input_guards
+    assert f._last is not None and not f._last.program.joint.guards.inputs

@@ -13,9 +13,9 @@ import pytest
 
 import pullback as pb
 from pullback import aot, errors
-from pullback.core import stack
-from pullback.core.state import fast, state
 from pullback.fx.make_fx import make_fx
+from pullback.interp import interpreter
+from pullback.threads.state import fast, state
 from pullback.utils import checkpoint as checkpointing
 from pullback.utils.checkpoint import checkpoint
 from tests.nn.test_layers import CASES, run
@@ -146,14 +146,14 @@ def test_an_interrupt_between_any_two_steps_leaves_nothing_behind(monkeypatch, n
             raise KeyboardInterrupt
         counted(name, step)
 
-    counted = stack.count
+    counted = interpreter.count
     with monkeypatch.context() as patch:
-        for place in (stack, checkpointing):
+        for place in (interpreter, checkpointing):
             patch.setattr(place, "count", interrupted)
         with contextlib.suppress(KeyboardInterrupt):
             pb.compile(f, backend="numpy")(x) if way == "compile" else make_fx(f)(x)
     assert facts == (dict(vars(state)), state.stack, state.record)
-    assert type(layer.weight._data) is np.ndarray
+    assert type(layer.weight._payload) is np.ndarray
     assert pb.allclose(pb.compile(f, backend="numpy")(x), f(x))
 
 

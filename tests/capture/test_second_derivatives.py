@@ -7,47 +7,14 @@ from pullback import errors
 from pullback.aot import nop
 from pullback.capture.entry import aot_function
 from pullback.testing import assert_close
+from tests.helpers.custom_functions import custom_function
 
-
-class Straight(torch.autograd.Function):
-    """Rounds, and lets gradients pass."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return x.round()
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-
-
-class Steeper(torch.autograd.Function):
-    """A cube with a derivative that is not its own, from its input."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx, grad):
-        (x,) = ctx.saved_tensors
-        return grad * 5 * x * x
-
-
-class FromResult(torch.autograd.Function):
-    """An exponential whose backward uses its result."""
-
-    @staticmethod
-    def forward(ctx, x):
-        y = x.exp()
-        ctx.save_for_backward(y)
-        return y
-
-    @staticmethod
-    def backward(ctx, grad):
-        (y,) = ctx.saved_tensors
-        return grad * y * 1.5
+# lets gradients pass
+Straight = custom_function("Straight", torch.round, lambda g: g)
+# a cube with a derivative that is not its own, from its input
+Steeper = custom_function("Steeper", lambda x: x**3, lambda g, x: g * 5 * x * x, saves="inputs")
+# an exponential whose backward uses its result
+FromResult = custom_function("FromResult", torch.exp, lambda g, y: g * y * 1.5, saves="result")
 
 
 class FromInside(torch.autograd.Function):
@@ -194,16 +161,8 @@ def test_hooks_of_nodes_are_refused():
         torch.autograd.grad(compiled(x).sum(), x, create_graph=True)
 
 
-class Clipped(torch.autograd.Function):
-    """Not linear in its gradient."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return x.exp()
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad.clamp(-0.5, 0.5)
+# not linear in its gradient
+Clipped = custom_function("Clipped", torch.exp, lambda grad: grad.clamp(-0.5, 0.5))
 
 
 def clipped_by_hook(x):

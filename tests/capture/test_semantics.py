@@ -8,6 +8,7 @@ import pytest
 
 import pullback as pb
 from pullback import errors
+from tests.helpers.custom_functions import custom_function, writing
 from tests.helpers.oracle import check
 from tests.helpers.oracle_inputs import inner, leaf, plain, related, values
 
@@ -104,14 +105,9 @@ def written_strided(a):
 # mutation of inputs: shape
 
 
+@case(plain((2, 3)), "turned_plain")
 @case(inner((2, 3)))
 def turned(a):
-    a.t_()
-    return a * 2
-
-
-@case(plain((2, 3)))
-def turned_plain(a):
     a.t_()
     return a * 2
 
@@ -366,8 +362,7 @@ def leaf_made_inside(a):
 
 @case(plain((2, 3)))
 def input_made_a_leaf(a):
-    a.requires_grad_()
-    return a * 2
+    return a.requires_grad_() * 2
 
 
 @case(plain((2, 3)))
@@ -406,16 +401,8 @@ def random_numbers(a):
     return pb.nn.functional.dropout(a, 0.5) * pb.rand(3) * a
 
 
-class Square(pb.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, grad):
-        (x,) = ctx.saved_tensors
-        return 3 * x * grad  # not the derivative, so that one can tell
+# not the derivative, so that one can tell
+Square = custom_function("Square", lambda x: x * x, lambda grad, x: 3 * x * grad, saves="inputs")
 
 
 @case(inner((2, 3)))
@@ -423,17 +410,7 @@ def custom(a):
     return Square.apply(a)
 
 
-class WritesSaved(pb.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, y):
-        ctx.y = y
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, grad):
-        with pb.no_grad():
-            ctx.y.mul_(2)
-        return grad * 2, None
+WritesSaved = writing("WritesSaved", pb.no_grad()(lambda y: y.mul_(2)))
 
 
 @case(related(lambda b: b, lambda b: values(4, 3)), writes=(False,))
@@ -441,15 +418,7 @@ def written_in_backward(a, y):
     return WritesSaved.apply(a, y)
 
 
-class WritesGradient(pb.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, grad):
-        grad.mul_(2)
-        return grad.clone()
+WritesGradient = custom_function("WritesGradient", pb.clone, lambda grad: grad.mul_(2).clone())
 
 
 @case(inner((2, 3)), writes=(False,), orders=(1,))

@@ -159,8 +159,8 @@ def test_without_the_disk(monkeypatch):
 
     monkeypatch.setattr(warm.toolchain, "find", find)
     with aot.config.patch(enable_autograd_cache=False):
-        assert warm.recall(program.joint, fuse=True, flags="") is None and not asked
-    assert warm.recall(program.joint, fuse=True, flags="") is None and asked
+        assert warm.recall(program.joint, True, True, "") is None and not asked
+    assert warm.recall(program.joint, True, True, "") is None and asked
 
 
 def test_common_subexpressions_under_pytorchs_name():

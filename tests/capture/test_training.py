@@ -6,6 +6,7 @@ import pullback as torch
 from pullback import aot, nn
 from pullback.cut.partition import default_partition, min_cut_rematerialization_partition
 from pullback.nn import functional as F
+from tests.helpers.custom_functions import custom_function, writing
 
 PARTITIONS = [default_partition, min_cut_rematerialization_partition]
 
@@ -109,28 +110,10 @@ def test_tangents_of_any_layout():
         assert torch.equal(x.grad, torch.ones(6))
 
 
-class Same(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 3
+Same = custom_function("Same", lambda x: x, lambda grad: grad * 3)
 
 
-class Counts(torch.autograd.Function):
-    """Its backward writes a tensor of the user's."""
-
-    @staticmethod
-    def forward(ctx, x, count):
-        ctx.count = count
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, grad):
-        ctx.count.add_(1)
-        return grad * 2, None
+Counts = writing("Counts", lambda count: count.add_(1))
 
 
 def test_a_function_that_returns_its_input():

@@ -19,7 +19,7 @@ def form(request, monkeypatch):
     if request.param == "native":
         native.runtime()
     else:
-        monkeypatch.setattr(short, "alike", short.Alike)
+        monkeypatch.setattr(short, "same_call", short.SameCall)
 
 
 @pytest.fixture

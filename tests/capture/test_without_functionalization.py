@@ -10,10 +10,12 @@ import pullback as pb
 from pullback import aot
 from pullback.array import dtype as dt
 from pullback.core.handle import Tensor
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.core.stack import bind
 from pullback.testing import samples
 from tests.capture import test_behaviours, test_semantics
+from tests.helpers.custom_functions import saving
 from tests.helpers.oracle import check
 from tests.helpers.random_programs import make_program
 
@@ -93,12 +95,7 @@ def test_input():
     assert y.tolist() == [2, 2, 2] and y._version == 1
 
 
-class Doubles(pb.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x.clone()
-
+class Doubles(saving(pb.clone)):
     @staticmethod
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
@@ -162,20 +159,17 @@ def test_operators():
             continue
         case = next(iter(samples.cases(op, dt.float64)), None)
         flat = [] if case is None else list(samples.flat(op, case))
-        slots = [i for i, v in enumerate(flat) if isinstance(v, Tensor)]
+        slots = [place for place in samples.places(flat) if place[1] is None]
 
         def f(*tensors, ov=ov, flat=flat, slots=slots):
-            given = list(flat)
-            for i, t in zip(slots, tensors):
-                given[i] = t
-            out = bind(ov, tuple(given))
+            out = bind(ov, samples.replaced(flat, slots, tensors))
             out = [t for t in (out if isinstance(out, (tuple, list)) else [out])
                    if isinstance(t, Tensor) and t.dtype.is_floating_point]
             return [t.mul_(2) for t in out]
 
         def run(g, flat=flat, slots=slots):
             pb.manual_seed(0)
-            tensors = [flat[i].clone() for i in slots]
+            tensors = [flat[i].clone() for i, _ in slots]
             tensors = [t.requires_grad_() if t.dtype.is_floating_point else t for t in tensors]
             out = g(*tensors)
             ends = [t for t in out if t.requires_grad]

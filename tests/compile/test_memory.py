@@ -11,7 +11,7 @@ import pullback as torch
 from pullback.compile import native
 from pullback.compile.backend import compile_graph
 from pullback.compile.memory import Buffer, Memory
-from pullback.cut.simulate import tighten
+from pullback.cut.split import tighten
 from pullback.fx.experimental.proxy_tensor import make_fx
 from pullback.nn import functional as F
 

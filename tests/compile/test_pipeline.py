@@ -62,17 +62,69 @@ def test_values_of_steps_can_be_printed():
     assert "taken apart" in str(steps.decompositions)
 
 
-@pytest.mark.parametrize("name", STEPS)
-def test_every_step_can_be_replaced(name):
-    class Replaced(Exception):
-        pass
+class Replaced(Exception):
+    pass
 
-    def other(*args):
-        raise Replaced
 
-    steps = replace(api.pipeline(fuse=False), **{name: other})
+def _refuse(*args):
+    raise Replaced
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "symbolic"])
+@pytest.mark.parametrize("known", [False, True], ids=["new", "on disk"])
+@pytest.mark.parametrize("name", [*STEPS, "load", "decompositions"])
+def test_every_step_can_be_replaced(name, known, dynamic):
+    def f(x):
+        return x.softmax(0) * 2
+
+    class Table:
+        careful = False
+        get = _refuse
+
+    steps, other = api.pipeline(fuse=False), Table() if name == "decompositions" else _refuse
+    x = torch.randn(3, requires_grad=True)
+    if known:
+        Compiled(f, steps, dynamic)(x).sum().backward()
     with pytest.raises(Replaced):
-        Compiled(lambda x: x.exp() * 2, steps)(torch.randn(3, requires_grad=True))
+        Compiled(f, replace(steps, **{name: other}), dynamic)(x)
+
+
+@pytest.mark.parametrize("name", ["schedule", "emit"])
+def test_replaced_steps_see_the_backward_of_all_sizes(name):
+    steps = api.pipeline(fuse=False)
+    values: list[str] = []
+
+    def noting(given, title):
+        values.append(title)
+        return getattr(steps, name)(given, title)
+
+    f = Compiled(lambda x: x.exp() * 2, replace(steps, **{name: noting}), True)
+    for n in (3, 5):
+        x = torch.randn(n, requires_grad=True)
+        f(x).sum().backward()
+        torch.testing.assert_close(x.grad, x.detach().exp() * 2)
+    assert values == ["forward", "backward"]  # one text is for all sizes
+
+
+def test_code_of_replaced_steps_is_not_on_disk():
+    def f(x):
+        return x.exp() * 2
+
+    x, values = torch.randn(3), []
+    steps = api.pipeline()
+    Compiled(f, steps, False)(x)
+
+    def doubled(module):  # another program for the same graph
+        values.append("simplify")
+        for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.mul.Tensor):
+            node.args = (node.args[0], 4)
+        module.recompile()
+        return module
+
+    torch.testing.assert_close(
+        Compiled(f, replace(steps, simplify=doubled), False)(x), x.exp() * 4)
+    torch.testing.assert_close(Compiled(f, steps, False)(x), x.exp() * 2)
+    assert values == ["simplify"]
 
 
 def test_compile_goes_through_the_steps():

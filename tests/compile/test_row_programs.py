@@ -121,3 +121,34 @@ def test_places_of_maxima(name):
         run(*xs).sum().backward()
         found.append([x.grad for x in xs])
     torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("f", [
+    lambda a, b: (torch.stack([a, -a]) * b).sum(0),  # two products that cancel
+    lambda a, b: ((a * b) * (a * b) - (b * a) * (b * a)).sqrt(),
+    lambda a, b: (a * b - (a * b).amax(-1, keepdim=True)).amax(-1),
+])
+def test_products_that_cancel(f):
+    g = np.random.default_rng(2)
+    a, b = (torch.tensor(g.standard_normal((64, 37)).astype("float32")) for _ in range(2))
+    compiled = torch.compile(f, fullgraph=True)(a, b)
+    assert (compiled == f(a, b)).all() and not compiled.any()
+
+
+SEEN_THROUGH = {  # what a product may pass on its way to an addition
+    "a quotient by one": lambda x: x / 1, "its sign": lambda x: -x,
+    "where": lambda x: torch.where(x == x, x, 0.0), "a bound": lambda x: x.clamp(-1e30),
+    "the larger": lambda x: torch.maximum(x, torch.full((), -1e30)),
+}
+
+
+@pytest.mark.parametrize("name", SEEN_THROUGH)
+def test_products_are_rounded_before_additions(name):
+    def f(a, b):
+        x = a * b
+        return SEEN_THROUGH[name](x) + a.abs(), SEEN_THROUGH[name](x * x) - b
+
+    g = np.random.default_rng(3)
+    a, b = (torch.tensor(g.standard_normal((64, 37)).astype("float32")) for _ in range(2))
+    for got, want in zip(torch.compile(f, fullgraph=True)(a, b), f(a, b)):
+        assert (got == want).all()

@@ -21,7 +21,8 @@ from pullback import errors
 from pullback.array import dtype as dt
 from pullback.compile.errors import CompileWarning
 from pullback.core.handle import Tensor, make
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.core.stack import bind
 from pullback.testing import samples
 
@@ -67,7 +68,7 @@ class Sample:
         made = []
         for i, j in self.slots:
             t = self.flat[i] if j is None else self.flat[i][j]
-            t = make(np.array(t._data, order="K"))
+            t = make(np.array(t._payload, order="K"))
             wants = i in self.differentiable and t.dtype.category >= 2 and self.op.kind != "random"
             made.append(t.requires_grad_() if wants else t)
         return made
@@ -79,8 +80,7 @@ class Sample:
                 flat[i] = t
             else:
                 flat[i][j] = t
-        out = bind(self.ov, tuple(flat))
-        return list(out) if isinstance(out, (list, tuple)) else [out]
+        return samples.leaves(bind(self.ov, tuple(flat)))
 
 
 def together(group: list[Sample]):
@@ -108,7 +108,7 @@ def measure(function, group: list[Sample]):
         seed = random.normal(size=tuple(o.shape)) + (
             1j * random.normal(size=tuple(o.shape)) if o.dtype.is_complex else 0
         )
-        seeds.append(make(np.asarray(seed).astype(o._data.dtype)))
+        seeds.append(make(np.asarray(seed).astype(o._payload.dtype)))
     leaves = [t for ts in tensors for t in ts if t.requires_grad]
     grads = iter(
         pb.autograd.grad(tracked, leaves, seeds, allow_unused=True)
@@ -126,7 +126,7 @@ def shared(tensors: list[Tensor], outs: list) -> list[tuple]:
         (i, j, o is t)
         for i, o in enumerate(made)
         for j, t in enumerate([*tensors, *made[:i]])
-        if o is t or o._data.size and np.may_share_memory(o._data, t._data)
+        if o is t or o._payload.size and np.may_share_memory(o._payload, t._payload)
     ]
 
 
@@ -160,7 +160,7 @@ def agree(sample: Sample, got, expected) -> None:
                 )
             if sample.ov.name in NO_VALUES:
                 continue
-            x, y = a.detach()._data, b.detach()._data
+            x, y = a.detach()._payload, b.detach()._payload
             if y.dtype.kind in "biu":
                 np.testing.assert_array_equal(x, y, err_msg=what)
                 continue

@@ -249,3 +249,26 @@ def test_functions_of_two_numbers(lib, fn):
         np.testing.assert_allclose(got, want, rtol=4 * np.finfo(dtype).eps, atol=0)
         known = ~np.isnan(want)
         assert (np.signbit(got) == np.signbit(want))[known].all()
+
+
+@pytest.mark.parametrize("flags", [(), ("-ffp-contract=off",)])
+def test_tanh_is_odd_and_within_one(flags):
+    x = np.concatenate([points("tanh", np.float32), np.linspace(8, 10, 20_000, dtype=np.float32)])
+    library = _library(*flags)
+    y = apply(library, "tanh", "f", x)
+    assert np.abs(y).max() == 1
+    np.testing.assert_array_equal(apply(library, "tanh", "f", -x), -y)
+
+
+@pytest.mark.parametrize("t, lo, hi", [("f", -105, 90), ("d", -748, 711)])
+def test_ends_of_exp(lib, t, lo, hi):
+    """Subnormal results are rounded once, what is too large is infinite."""
+    dtype = TYPES[t][1]
+    x = np.concatenate([np.linspace(lo, lo + 20, 5000), np.linspace(hi - 5, hi, 5000)])
+    x, largest = x.astype(dtype), np.longdouble(np.finfo(dtype).max)
+    with np.errstate(all="ignore"):
+        want, got = np.exp(x.astype(np.longdouble)), apply(lib, "exp", t, x)
+        error = np.abs(got - want)
+    finite = want < largest
+    assert (error[finite] <= 1.5 * np.spacing(want[finite].astype(dtype))).all()
+    assert np.isinf(got[want > largest * np.longdouble(1.001)]).all()

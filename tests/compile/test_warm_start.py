@@ -9,7 +9,7 @@ import pytest
 import pullback as torch
 from pullback import errors
 from pullback.capture import build as api
-from pullback.compile import cache, native, warm
+from pullback.compile import cache, keys, native
 from pullback.testing.two_tensor import TwoTensor
 from pullback.utils.checkpoint import checkpoint
 
@@ -211,7 +211,7 @@ def test_another_version_finds_nothing(folder, work, monkeypatch):
     f = FUNCTIONS["loss"]
     first = outcome(torch.compile(f))
     count = work["simplified"]
-    monkeypatch.setattr(warm, "package_stamp", lambda: "another")
+    monkeypatch.setattr(keys, "package_stamp", lambda: "another")
     same(outcome(torch.compile(f)), first)
     assert work["simplified"] > count
 

@@ -13,7 +13,8 @@ import pullback as pb
 from pullback.array.consult import consult
 from pullback.array.evaluate import raw_of
 from pullback.core.handle import Tensor
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.testing import samples
 
 DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "axis")

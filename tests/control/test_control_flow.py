@@ -13,6 +13,7 @@ from pullback.errors import CompileWarning
 from pullback.fx.make_fx import make_fx
 from pullback.pytree import tree_leaves
 from pullback.torch.install import counterpart
+from tests.helpers.compiler_graphs import keeping
 
 W = torch.tensor([[0.5, -1.0, 0.2], [0.1, 0.3, -0.4], [1.0, 0.7, 0.6]], requires_grad=True)
 
@@ -215,13 +216,8 @@ def test_prints():
 
 def test_nodes_of_both_passes_know_their_line():
     made = []
-
-    def compiler(module, inputs):
-        made.append(module)
-        return module
-
     x = torch.rand(3, requires_grad=True)
-    aot_function(lambda x: branches(x, Y), compiler)(x).sum().backward()
+    aot_function(lambda x: branches(x, Y), keeping(made))(x).sum().backward()
     for module in made:
         node = next(n for n in module.graph.nodes if n.name.rstrip("_1") == "cond")
         assert "in branches" in node.stack_trace

@@ -16,16 +16,18 @@ import pytest
 import pullback as torch
 from pullback import func
 from pullback.autograd import forward_ad, grad_mode
-from pullback.core.state import state, tied, tied_block
 from pullback.fx.fake_mode import FakeTensorMode
 from pullback.fx.make_fx import make_fx
 from pullback.overrides import TorchFunctionMode
+from pullback.threads.blocks import tied, tied_block
+from pullback.threads.state import state
 from pullback.utils._python_dispatch import (
     BaseTorchDispatchMode,
     _disable_current_modes,
     _pop_mode_temporarily,
     no_dispatch,
 )
+from tests.helpers.custom_functions import custom_function
 from tests.helpers.interrupts import PACKAGE, condition, run, same_again, traced  # noqa: F401
 
 # an interrupt inside of a finalizer reaches nobody; Python says that it was ignored
@@ -124,14 +126,7 @@ def stale():
     return view.grad_fn
 
 
-class Double(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 2
+Double = custom_function("Double", lambda x: x * 2, lambda grad: grad * 2)
 
 
 X = torch.ones(2)
@@ -207,7 +202,7 @@ def test_interrupts_leave_the_state_as_it_was(name):
 
 PLANTED = """
 import contextlib
-from pullback.core.state import count, state
+from pullback.threads.state import count, state
 
 class plain_block:
     def __enter__(self):

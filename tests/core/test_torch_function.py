@@ -4,11 +4,13 @@ Which function each expression hands over is recorded from PyTorch 2.13 (`functi
 """
 
 import copy
+import inspect
 import json
 import pathlib
 import pickle
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -31,6 +33,7 @@ from pullback.overrides import (
     resolve_name,
     wrap_torch_function,
 )
+from tests.helpers.modes import noting
 
 F = torch.nn.functional
 RECORDED = json.loads((pathlib.Path(__file__).parent.parent / "data/functions.json").read_text())
@@ -189,13 +192,7 @@ def test_functions_of_users():
     assert log == ["torch.add"] and y.tolist() == [2]
 
 
-class Named(TorchFunctionMode):
-    def __init__(self, name):
-        self.name = name
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        log.append(f"{self.name}:{resolve_name(func)}")
-        return func(*args, **(kwargs or {}))
+Named = noting(TorchFunctionMode, "__torch_function__", log, resolve_name)
 
 
 def test_modes_see_everything():
@@ -262,7 +259,7 @@ METHODS = """
 import inspect
 import pickle
 import pullback as torch
-from pullback.core.state import fast
+from pullback.threads.state import fast
 
 added = torch.Tensor.__add__
 sinh, keys = torch.Tensor.sinh, {torch.Tensor.sinh: "sinh", torch.Tensor.mul: "mul"}
@@ -287,11 +284,11 @@ def test_methods_stay_the_objects_that_they_were():
 
 def test_memory_is_marked_only_while_the_class_is_asked():
     x = torch.ones(2).as_subclass(Plain)
-    assert type(x._data) is Marked
+    assert type(x._payload) is Marked
     with DisableTorchFunctionSubclass():
-        assert type(x._data) is not Marked
+        assert type(x._payload) is not Marked
     p = torch.nn.Parameter(torch.ones(2))
-    assert type(p._data) is not Marked and type(p * 2) is torch.Tensor
+    assert type(p._payload) is not Marked and type(p * 2) is torch.Tensor
 
 
 def test_copies_pickles_and_print():
@@ -453,3 +450,44 @@ def test_functions_beside_their_modules_ask():
 def test_names_of_methods(name, shown):
     method = getattr(torch.Tensor, name)
     assert method.__name__ == (shown or name) and method.__qualname__ == f"Tensor.{shown or name}"
+
+
+@pytest.mark.parametrize("module", [F, torch.functional, torch.linalg])
+def test_every_function_that_is_written_in_python_asks(module):
+    class Told(Exception):
+        pass
+
+    class Tells(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            raise Told(function)
+
+    for name, function in list(vars(module).items()):
+        if name[0] == "_" or type(function) is not types.FunctionType or not (
+                function.__module__.startswith(module.__name__)) or name == "reduction_code":
+            continue
+        needed = [p for p in inspect.signature(function).parameters.values()
+                  if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+        with Tells(), pytest.raises(Told) as met:
+            function(*[1] * sum(p.kind is not p.KEYWORD_ONLY for p in needed),
+                     **{p.name: 1 for p in needed if p.kind is p.KEYWORD_ONLY})
+        assert met.value.args == (function,)
+
+
+def test_arguments_as_handlers_get_them():
+    """As they were given, but for defaults; what has one in PyTorch's functions is a keyword."""
+    seen = []
+
+    class Sees(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append((function, args, kwargs))
+            return function(*args, **(kwargs or {}))
+
+    x, w, b = torch.ones(2, 2), torch.ones(3, 2), torch.ones(3)
+    with Sees():
+        F.relu(x), F.relu(x, False), F.dropout(x, 0.0), F.linear(x, w), F.linear(x, w, bias=b)
+        x.size(0), x.dim(), F.gelu(x, approximate="tanh"), torch.functional.block_diag(x, w)
+    assert seen == [
+        (F.relu, (x,), {}), (F.relu, (x,), {}), (F.dropout, (x,), {"p": 0.0}),
+        (F.linear, (x, w), {}), (F.linear, (x, w, b), {}), (torch.Tensor.size, (x, 0), {}),
+        (torch.Tensor.dim, (x,), {}), (F.gelu, (x,), {"approximate": "tanh"}),
+        (torch.functional.block_diag, (x, w), {})]

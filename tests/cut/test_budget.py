@@ -1,19 +1,18 @@
 """Memory as a limit: simulated and measured peaks, monotone; brute force and knapsack."""
 
-import gc
 import itertools
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
 
 import pullback as torch
 from bench import cut as bench
+from bench.memory import traced
 from pullback.capture.capture import capture
 from pullback.compile import native
 from pullback.compile.errors import CompileWarning
-from pullback.compile.memory import Planned
+from pullback.compile.meter import Planned
 from pullback.cut import budget, simulate
 from pullback.cut import eager_peak as eager
 from pullback.cut.partition import (
@@ -58,26 +57,24 @@ def pooled(x, w, v):
     return F.max_pool2d(F.relu(F.conv2d(x, v, padding=1)), 2).exp()
 
 
-MODELS = {
-    "residual": (residual, lambda: [*weights(1, 64, 32), *weights(4, 32, 64)]),
-    "chain": (chain, lambda: weights(7, 48, 48)),
-    "attention": (
-        attention, lambda: [*weights(1, 2, 32, 16), *weights(1, 16, 48), *weights(1, 16, 16)]),
-    "pooled": (
-        pooled,
-        lambda: [*weights(1, 2, 3, 16, 16), *weights(1, 8, 3, 3, 3), *weights(1, 4, 8, 3, 3)]),
+SIZES = {  # function -> how many arguments of which shape, small and large
+    residual: ([(1, 64, 32), (4, 32, 64)], [(1, 512, 64), (4, 64, 256)]),
+    chain: ([(7, 48, 48)], [(7, 256, 256)]),
+    attention: ([(1, 2, 32, 16), (1, 16, 48), (1, 16, 16)],
+                [(1, 4, 128, 64), (1, 64, 192), (1, 64, 64)]),
+    pooled: ([(1, 2, 3, 16, 16), (1, 8, 3, 3, 3), (1, 4, 8, 3, 3)],
+             [(1, 4, 3, 64, 64), (1, 16, 3, 3, 3), (1, 8, 16, 3, 3)]),
 }
 
 
-LARGE = {  # so large that Python's own objects do not matter
-    "residual": (residual, lambda: [*weights(1, 512, 64), *weights(4, 64, 256)]),
-    "chain": (chain, lambda: weights(7, 256, 256)),
-    "attention": (
-        attention, lambda: [*weights(1, 4, 128, 64), *weights(1, 64, 192), *weights(1, 64, 64)]),
-    "pooled": (
-        pooled,
-        lambda: [*weights(1, 4, 3, 64, 64), *weights(1, 16, 3, 3, 3), *weights(1, 8, 16, 3, 3)]),
-}
+def models(column):
+    """Name -> function, how to make its arguments."""
+    return {function.__name__: (function, lambda made=columns[column]: [
+        w for shape in made for w in weights(*shape)]) for function, columns in SIZES.items()}
+
+
+MODELS = models(0)
+LARGE = models(1)  # so large that Python's own objects do not matter
 
 
 def joint_of(name):
@@ -185,18 +182,7 @@ def warmed(function, args, times=16):
 
 def measured(function, args, rounds=1):
     """Peak of traced memory during (the last) forward and backward, and the gradients."""
-    gc.collect()
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    wanted = [a for a in args if a.requires_grad]
-    for _ in range(rounds):
-        out = grads = None
-        tracemalloc.reset_peak()
-        out = function(*args)
-        grads = torch.autograd.grad(out, wanted, torch.ones_like(out))
-    peak = tracemalloc.get_traced_memory()[1] - before
-    tracemalloc.stop()
-    return peak, grads
+    return traced(torch, function, args, rounds)
 
 
 def test_the_simulated_peak_is_what_is_measured_and_never_above_eager():

@@ -6,7 +6,7 @@ import pytest
 import pullback as torch
 from bench import checkpoints, cut
 from bench.layers import peak
-from pullback.compile.memory import Planned
+from pullback.compile.meter import Planned
 from pullback.cut.partition import min_cut_rematerialization_partition
 
 

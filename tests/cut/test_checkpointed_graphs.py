@@ -18,6 +18,7 @@ from pullback.utils.checkpoint import (
     checkpoint,
     create_selective_checkpoint_contexts,
 )
+from tests.helpers.compiler_graphs import keeping
 
 PARTITIONERS = default_partition, min_cut_rematerialization_partition
 
@@ -51,11 +52,7 @@ def dropped(x, w):
 
 def graphs(function, partition, args):
     found = []
-
-    def keep(module, _):
-        found.append(module)
-        return module
-
+    keep = keeping(found)
     backend = aot_autograd(fw_compiler=keep, bw_compiler=keep, partition_fn=partition)
     run = torch.compile(function, backend=backend, fullgraph=True)
     torch.manual_seed(3)

@@ -5,7 +5,7 @@ import pytest
 
 import pullback as torch
 from bench import layers
-from pullback.compile.memory import Planned
+from pullback.compile.meter import Planned
 from pullback.cut import budget
 from pullback.cut.partition import min_cut_rematerialization_partition as cut
 from pullback.cut.simulate import Meter

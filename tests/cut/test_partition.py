@@ -20,45 +20,34 @@ PARTITIONERS = [default_partition, min_cut_rematerialization_partition]
 # The graphs, to the letter ------------------------------------------------------------------------
 
 
-def test_default_saves_what_the_backward_reads():
-    forward, backward = default_partition(cos_chain(2), 1)
-    assert forward.code == (
-        "\n\n\ndef forward(self, primals_1):\n"
-        "    cos = torch.ops.aten.cos.default(primals_1)\n"
-        "    cos_1 = torch.ops.aten.cos.default(cos)\n"
-        "    return (cos_1, primals_1, cos)\n    "
-    )
-    assert backward.code == (
-        "\n\n\ndef forward(self, primals_1, cos, tangents_1):\n"
-        "    sin = torch.ops.aten.sin.default(cos);  cos = None\n"
-        "    neg = torch.ops.aten.neg.default(sin);  sin = None\n"
-        "    mul = torch.ops.aten.mul.Tensor(tangents_1, neg);  tangents_1 = neg = None\n"
-        "    sin_1 = torch.ops.aten.sin.default(primals_1);  primals_1 = None\n"
-        "    neg_1 = torch.ops.aten.neg.default(sin_1);  sin_1 = None\n"
-        "    mul_1 = torch.ops.aten.mul.Tensor(mul, neg_1);  mul = neg_1 = None\n"
-        "    return (mul_1,)\n    "
-    )
+COS = "    cos = torch.ops.aten.cos.default(primals_1)\n"
+BACKWARD = (  # of a cosine of a cosine, from the first one
+    "    sin = torch.ops.aten.sin.default(cos);  cos = None\n"
+    "    neg = torch.ops.aten.neg.default(sin);  sin = None\n"
+    "    mul = torch.ops.aten.mul.Tensor(tangents_1, neg);  tangents_1 = neg = None\n"
+    "    sin_1 = torch.ops.aten.sin.default(primals_1);  primals_1 = None\n"
+    "    neg_1 = torch.ops.aten.neg.default(sin_1);  sin_1 = None\n"
+    "    mul_1 = torch.ops.aten.mul.Tensor(mul, neg_1);  mul = neg_1 = None\n"
+    "    return (mul_1,)\n    "
+)
 
 
-def test_min_cut_computes_a_chain_again():
-    forward, backward = min_cut_rematerialization_partition(cos_chain(2), 1)
-    assert forward.code == (
-        "\n\n\ndef forward(self, primals_1):\n"
-        "    cos = torch.ops.aten.cos.default(primals_1)\n"
-        "    cos_1 = torch.ops.aten.cos.default(cos);  cos = None\n"
-        "    return (cos_1, primals_1)\n    "
-    )
-    assert backward.code == (
-        "\n\n\ndef forward(self, primals_1, tangents_1):\n"
-        "    cos = torch.ops.aten.cos.default(primals_1)\n"
-        "    sin = torch.ops.aten.sin.default(cos);  cos = None\n"
-        "    neg = torch.ops.aten.neg.default(sin);  sin = None\n"
-        "    mul = torch.ops.aten.mul.Tensor(tangents_1, neg);  tangents_1 = neg = None\n"
-        "    sin_1 = torch.ops.aten.sin.default(primals_1);  primals_1 = None\n"
-        "    neg_1 = torch.ops.aten.neg.default(sin_1);  sin_1 = None\n"
-        "    mul_1 = torch.ops.aten.mul.Tensor(mul, neg_1);  mul = neg_1 = None\n"
-        "    return (mul_1,)\n    "
-    )
+@pytest.mark.parametrize(("partitioner", "forward", "backward"), [
+    pytest.param(
+        default_partition,
+        f"primals_1):\n{COS}    cos_1 = torch.ops.aten.cos.default(cos)\n"
+        "    return (cos_1, primals_1, cos)\n    ",
+        f"primals_1, cos, tangents_1):\n{BACKWARD}", id="default_saves_what_the_backward_reads"),
+    pytest.param(
+        min_cut_rematerialization_partition,
+        f"primals_1):\n{COS}    cos_1 = torch.ops.aten.cos.default(cos);  cos = None\n"
+        "    return (cos_1, primals_1)\n    ",
+        f"primals_1, tangents_1):\n{COS}{BACKWARD}", id="min_cut_computes_a_chain_again"),
+])
+def test_graphs(partitioner, forward, backward):
+    found = partitioner(cos_chain(2), 1)
+    assert found.forward.code == "\n\n\ndef forward(self, " + forward
+    assert found.backward.code == "\n\n\ndef forward(self, " + backward
 
 
 @pytest.mark.parametrize("partitioner", PARTITIONERS)
@@ -232,11 +221,16 @@ def test_a_slice_is_saved_rather_than_the_whole():
     assert saved_names(min_cut_rematerialization_partition(module, 1), 1) == ["slice_1"]
 
 
-@pytest.mark.parametrize("partitioner", PARTITIONERS)
-def test_parts_are_saved_instead_of_tuples(partitioner):
+def joint_of_two_results():
+    """A joint graph so far: an input, a tangent, an operator with two results."""
     joint = Joint()
     x, t = joint.primals[0], joint.tangents[0]
-    pair = joint("var_mean", x, value=(Example(()), Example(())))
+    return joint, x, t, joint("var_mean", x, value=(Example(()), Example(())))
+
+
+@pytest.mark.parametrize("partitioner", PARTITIONERS)
+def test_parts_are_saved_instead_of_tuples(partitioner):
+    joint, x, t, pair = joint_of_two_results()
     first = joint.getitem(pair, 0)
     result = joint("mul.Tensor", x, first)
     second = joint.getitem(pair, 1)  # only the backward wants it
@@ -269,9 +263,7 @@ def test_getitems_of_views_are_computed_again():
 @pytest.mark.parametrize("partitioner", PARTITIONERS)
 def test_a_gradient_without_tangents(partitioner):
     """A gradient may be a value of the forward, an input, a tangent, a constant or nothing."""
-    joint = Joint()
-    x, t = joint.primals[0], joint.tangents[0]
-    pair = joint("var_mean", x, value=(Example(()), Example(())))
+    joint, x, t, pair = joint_of_two_results()
     part = joint.getitem(pair, 0)
     module = joint.finish([joint.getitem(pair, 1)], [part, x, t, None, 1.5])
     partition = partitioner(module, 1)

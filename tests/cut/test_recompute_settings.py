@@ -11,6 +11,7 @@ from pullback import aot
 from pullback.aot import config
 from pullback.cut.partition import min_cut_rematerialization_partition
 from pullback.library import custom_op
+from tests.helpers.compiler_graphs import keeping
 
 SIZE = 16 * 16 * 4
 
@@ -21,11 +22,7 @@ def ones(*shape):
 
 def graphs(function, *args, **settings):
     found = []
-
-    def keep(module, _):
-        found.append(module)
-        return module
-
+    keep = keeping(found)
     run = aot.aot_function(
         function, keep, keep, partition_fn=min_cut_rematerialization_partition)
     with config.patch(**settings):

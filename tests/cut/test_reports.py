@@ -46,7 +46,7 @@ def new_bytes(report):
 def test_saved_bytes_are_those_of_the_arrays_that_are_kept(made):
     args, out, _, report = made
     kept = [a for a in out.grad_fn.saved if isinstance(a, np.ndarray)]
-    there = [a._data for a in args] + [out._data]
+    there = [a._payload for a in args] + [out._payload]
     new = [a for a in kept if not any(np.shares_memory(a, b) for b in there)]
     assert sum(a.nbytes for a in kept) == report.saved_bytes
     assert sum(a.nbytes for a in new) == new_bytes(report)

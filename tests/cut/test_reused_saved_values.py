@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
+from tests.helpers.garbage import uncollected
 
 SIZE = 256  # arrays of a quarter of a megabyte: they come from the allocator of the runtime
 
@@ -107,11 +108,10 @@ def test_nothing_waits_for_the_garbage_collector(compiled):
     args = arguments()
     torch.autograd.grad(compiled(*args), args, torch.ones(SIZE, SIZE))  # compiles
     gc.collect()
-    gc.disable()
-    try:
+    with uncollected():
         out = compiled(*args)
         saved = [weakref.ref(a) for a in out.grad_fn.saved]
-        own = [weakref.ref(a._data) for a in args]
+        own = [weakref.ref(a._payload) for a in args]
         node = weakref.ref(out.grad_fn)
         grads = torch.autograd.grad(out, args, torch.ones(SIZE, SIZE))
         kept = {id(r()) for r in own}
@@ -119,8 +119,6 @@ def test_nothing_waits_for_the_garbage_collector(compiled):
         del out
         assert node() is None
         assert len(grads) == len(args)
-    finally:
-        gc.enable()
 
 
 def test_sums_of_products_add_up_in_place():

@@ -9,7 +9,8 @@ import pytest
 import pullback as torch
 from pullback import aot, errors
 from pullback.core.handle import Tensor
-from pullback.core.op import OpOverload, overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import OpOverload, overload_of
 from pullback.core.stack import bind
 from pullback.decomp import decomposition_table, is_core
 from pullback.fx.make_fx import make_fx
@@ -30,29 +31,13 @@ _flash_attention_forward _efficient_attention_forward _reshape_from_tensor
 BY_VALUES = set(_BY_VALUES.split())
 
 
-def _tree(flat: tuple) -> list[tuple]:
-    """Where the tensors are among flat arguments."""
-    return [
-        (i, j)
-        for i, v in enumerate(flat)
-        for j in (range(len(v)) if isinstance(v, list) else (None,))
-        if isinstance(v if j is None else v[j], Tensor)
-    ]
-
-
 def _problem(op, case):
     """A function of tensors, and those tensors."""
     ov, flat = overload_of(op), samples.flat(op, case)
-    places = _tree(flat)
+    places = samples.places(flat)
 
     def call(*tensors):
-        given = [list(v) if isinstance(v, list) else v for v in flat]
-        for (i, j), t in zip(places, tensors):
-            if j is None:
-                given[i] = t
-            else:
-                given[i][j] = t
-        out = bind(ov, tuple(given))
+        out = bind(ov, samples.replaced(flat, places, tensors))
         return out if isinstance(out, (list, tuple)) else (out,)
 
     return call, [flat[i] if j is None else flat[i][j] for i, j in places]

@@ -13,9 +13,10 @@ import pytest
 
 import pullback as torch
 from pullback import decomp
-from pullback.core.op import OpOverload, overload_of, registry
-from pullback.core.surface import InplaceOverload, OutOverload
+from pullback.core.op import families, registry
+from pullback.core.overload import OpOverload, overload_of
 from pullback.decomp.core import APART, CORE, KEPT, REASONS
+from pullback.table.derived_overloads import InplaceOverload, OutOverload
 
 ROWS = list(
     csv.DictReader((Path(__file__).parents[1] / "data/decompositions.tsv").read_text().splitlines(),
@@ -42,12 +43,11 @@ ELSEWHERE = {
     "sym_is_contiguous.*": "layouts are known when a function is captured",
     "out_dtype": "a higher order operator: products with out_dtype are overloads (addmm.dtype)",
     "resize_as.*": "the pure form of resize_as_: its result would have elements of no value",
-    "norm.dtype_out": "written with out= of norm.ScalarOpt_dim_dtype",
 }
 
 
 def _explained(row) -> str | None:
-    if row["family"] in FAMILIES:
+    if row["family"] in FAMILIES and row["op"].partition(".")[0] not in families:
         return FAMILIES[row["family"]]
     return next((why for p, why in ELSEWHERE.items() if fnmatch.fnmatch(row["op"], p)), None)
 

@@ -18,7 +18,8 @@ exec(compile(code, "CONTRIBUTING.md", "exec"))
 import pullback
 from pullback.array import dtype as dt
 from pullback.compile.lower import lower
-from pullback.core.op import overload, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload
 from pullback.decomp import is_core
 from pullback.graph.make_fx import make_fx
 from pullback.testing import kit, samples

@@ -8,7 +8,8 @@ import pytest
 
 import pullback as torch
 from pullback import errors
-from pullback.core.op import Composite, Op, families, overload, overload_of, registry
+from pullback.core.op import Composite, Op, families, registry
+from pullback.core.overload import overload, overload_of
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 

@@ -5,7 +5,8 @@ on the first call: it gives what the general way gives.
 import pytest
 
 import pullback as torch
-from pullback.core.op import families, overload_of
+from pullback.core.op import families
+from pullback.core.overload import overload_of
 from pullback.core.stack import bind
 from pullback.table.packets import ops
 

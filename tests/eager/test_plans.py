@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.core.op import OFTEN
+from pullback.core.overload import OFTEN
 from pullback.table.packets import Packet, _methods, ops
 
 DTYPES = (torch.bool, torch.uint8, torch.int32, torch.int64, torch.float16, torch.float32,

@@ -7,6 +7,7 @@ import pytest
 import pullback as torch
 from pullback import nn
 from pullback.fx.make_fx import make_fx
+from tests.helpers.export_modules import Parts
 
 
 def either(condition, x):
@@ -109,15 +110,11 @@ def test_branches_on_how_many():
 
 
 def test_unflattened_calls_side_by_side():
-    class Twice(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.part = nn.Linear(2, 2)
-
+    class Twice(Parts):
         def forward(self, x):
             return self.part(self.part(x))
 
-    module = Twice()
+    module = Twice(part=nn.Linear(2, 2))
     parts = torch.export.unflatten(torch.export.export(module, (X,)))
     assert torch.equal(parts(X), module(X))
     parts.set_submodule("part@1", nn.Identity())

@@ -7,6 +7,7 @@ import pullback as torch
 from pullback import errors, library
 from pullback.export import Dim, draft_export, export
 from pullback.export.draft import FailureType
+from tests.helpers.export_modules import Parts
 
 
 def module(forward):
@@ -71,16 +72,13 @@ def test_floats_decide():
 
 
 def test_nothing_is_written_or_drawn():
-    class Counting(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("count", torch.tensor(2))
-
+    class Counting(Parts):
         def forward(self, x):
             self.count.add_(1)
             return x.mul_(2) + torch.rand(3) if self.count.item() == 3 else x
 
-    mod, x, before = Counting(), torch.ones(3), torch.get_rng_state()
+    mod = Counting(count=torch.nn.Buffer(torch.tensor(2)))
+    x, before = torch.ones(3), torch.get_rng_state()
     program = draft_export(mod, (x,))
     assert mod.count.item() == 2 and x.tolist() == [1.0] * 3
     assert (torch.get_rng_state() == before).all()

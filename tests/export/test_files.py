@@ -16,7 +16,8 @@ import pullback as torch
 from pullback import control, errors, nn, safetensors
 from pullback.cli import main
 from pullback.core.handle import Tensor
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.core.stack import bind
 from pullback.export import archive, export, load, save
 from pullback.export.parse import parse
@@ -181,17 +182,14 @@ def test_every_operator_comes_back():
         if not cases:
             continue
         ov, flat = overload_of(op), samples.flat(op, cases[0])
-        places = [i for i, v in enumerate(flat) if isinstance(v, Tensor)]
+        places = [place for place in samples.places(flat) if place[1] is None]
 
         def call(*tensors, ov=ov, flat=flat, places=places):
-            given = list(flat)
-            for i, t in zip(places, tensors):
-                given[i] = t
-            out = bind(ov, tuple(given))
+            out = bind(ov, samples.replaced(flat, places, tensors))
             return [o for o in (out if isinstance(out, (list, tuple)) else (out,))
                     if isinstance(o, Tensor)]
 
-        tensors = tuple(flat[i].detach() for i in places)
+        tensors = tuple(flat[i].detach() for i, _ in places)
         try:
             program = export(Function(call), tensors)
         except (errors.DataDependentError, errors.TransformError):

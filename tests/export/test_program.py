@@ -13,7 +13,8 @@ from pullback.export import (
     OutputKind,
     export,
 )
-from tests.helpers.export_modules import Function, arguments, leaves, net
+from tests.helpers.custom_functions import custom_function
+from tests.helpers.export_modules import Function, Parts, arguments, leaves, net
 
 
 @pytest.fixture
@@ -237,15 +238,7 @@ def test_names_that_meet():
 
 
 def test_a_backward_in_python_is_refused():
-    class Twice(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 3
-
+    Twice = custom_function("Twice", lambda x: x * 2, lambda grad: grad * 3)
     module = Function(lambda x: Twice.apply(x))
     with pytest.raises(errors.ExportError, match="Twice has a backward of its own"):
         export(module, (torch.ones(2),))
@@ -278,16 +271,12 @@ def test_copies_are_apart(program):
 
 
 def test_buffers_by_assignment():
-    class Counting(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("count", torch.zeros(2))
-
+    class Counting(Parts):
         def forward(self, x):
             self.count = self.count + 1
             return x * self.count
 
-    model = Counting()
+    model = Counting(count=nn.Buffer(torch.zeros(2)))
     program = export(model, (torch.ones(2),))
     assert model.count.tolist() == [0.0, 0.0]
     assert list(program.graph_signature.buffers_to_mutate.values()) == ["count"]

@@ -10,6 +10,7 @@ import pullback as torch
 from pullback import errors, nn
 from pullback.export import Dim, InputKind, default_decompositions, export, unflatten
 from pullback.fx.passes.sources import check_subgraphs_connected, get_source_partitions
+from tests.helpers.export_modules import Parts
 
 aten = torch.ops.aten
 
@@ -183,17 +184,14 @@ def test_sizes_that_data_choose_have_bounds():
 
 
 def test_parts_by_where_they_come_from():
-    class Two(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.one, self.two = nn.Linear(3, 3), nn.Linear(3, 3)
-
+    class Two(Parts):
         def forward(self, x):
             y = nn.functional.relu(self.two(self.one(x)))
             return self.one(y) + torch.relu(y)
 
     wanted = [nn.Linear, nn.functional.relu, torch.relu, "add"]
-    core = export(Two(), (torch.ones(2, 3),)).run_decompositions()
+    two = Two(one=nn.Linear(3, 3), two=nn.Linear(3, 3))
+    core = export(two, (torch.ones(2, 3),)).run_decompositions()
     for graph in (core.graph, core.module().graph):
         found = get_source_partitions(graph, wanted)
         assert [len(found[source]) for source in wanted] == [3, 1, 1, 1]

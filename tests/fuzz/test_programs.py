@@ -253,14 +253,16 @@ COMPILED = EXAMPLES | dict(
 )  # shrinking would compile for minutes
 
 
+def problem(shapes, program):
+    """A program as a function, tensors for it, and what it gives with gradients."""
+    f, tensors = (lambda *tensors: run(program, tensors)), leaves(shapes, len(program))
+    return f, tensors, with_gradients(f, tensors)
+
+
 @settings(max_examples=70, **EXAMPLES)
 @given(SHAPES, PROGRAMS)
 def test_eager_traced_and_mapped(shapes, program):
-    def f(*tensors):
-        return run(program, tensors)
-
-    tensors = leaves(shapes, len(program))
-    expected = with_gradients(f, tensors)
+    f, tensors, expected = problem(shapes, program)
     plain = [t.detach() for t in tensors]
 
     def both(*tensors):
@@ -288,11 +290,7 @@ def test_eager_traced_and_mapped(shapes, program):
 @settings(max_examples=30, **COMPILED)
 @given(SHAPES, PROGRAMS)
 def test_compiled(shapes, program):
-    def f(*tensors):
-        return run(program, tensors)
-
-    tensors = leaves(shapes, len(program))
-    expected = with_gradients(f, tensors)
+    f, tensors, expected = problem(shapes, program)
     agree(with_gradients(pb.compile(f), tensors), expected, "compiled")
 
 

@@ -5,7 +5,8 @@ import pytest
 import pullback as torch
 from pullback.aot import aot_function, make_boxed_compiler
 from pullback.array import dtype as dt
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.errors import DataDependentError
 from pullback.testing import samples
 from pullback.torch.dialect import dialect

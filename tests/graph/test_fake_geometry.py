@@ -9,7 +9,7 @@ import pytest
 import pullback
 from pullback import errors
 from pullback.core.handle import Tensor, make
-from pullback.core.op import overload_of
+from pullback.core.overload import overload_of
 from pullback.fx.fake_mode import FakeTensorMode
 from pullback.pytree import tree_leaves, tree_map
 from pullback.table.packets import load_all, registry
@@ -25,7 +25,7 @@ def relaid(t):
     if not isinstance(t, Tensor) or t.ndim < 2:
         return t
     order = (0, *range(2, t.ndim), 1) if t.ndim in (4, 5) else tuple(range(t.ndim))[::-1]
-    return make(np.ascontiguousarray(t._data.transpose(order)).transpose(np.argsort(order)))
+    return make(np.ascontiguousarray(t._payload.transpose(order)).transpose(np.argsort(order)))
 
 
 def facts(t):

@@ -11,6 +11,7 @@ from pullback.func import grad, jacrev, vjp, vmap
 from pullback.fx import Interpreter, Transformer
 from pullback.fx.errors import GraphError
 from pullback.fx.make_fx import make_fx
+from tests.helpers.custom_functions import custom_function
 
 
 def targets(module) -> list[str]:
@@ -44,14 +45,7 @@ def test_transforms_are_traced_through(f, mode):
 
 
 def test_hooks_and_functions_of_the_user_are_traced_through():
-    class Double(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 5
+    Double = custom_function("Double", lambda x: x * 2, lambda g: g * 5)
 
     def f(x):
         y = Double.apply(x)

@@ -6,7 +6,7 @@ import pytest
 
 import pullback as torch
 from pullback.aot import aot_function
-from pullback.core.expression import Ordered, parse
+from pullback.table.expression import Ordered, parse
 
 
 @pytest.mark.parametrize("text, expected", [

@@ -8,6 +8,9 @@
 - `record_*.py`: `python -m tests.helpers.record_printed`, say, writes anew with PyTorch what is in
   `tests/data`; so do `pt2_programs.py`, `lr_schedules.py`, `optimizer_trajectories.py`,
   `module_structure.py` and `reinplaced_programs.py`; `generated_corpus.py` needs no PyTorch.
+- `custom_functions.py`: functions with a backward of their own, and ways to make them; `modes.py`:
+  modes that write down what they see; `parts.py`: modules made of parts given by name;
+  `garbage.py`: blocks without Python's collector.
 - `second_device.py`: a device that is not there, for tests of devices; `fake_ops.py` and
   `fake_joint.py`: operators and joint graphs for tests of graphs alone; `compiler_graphs.py` and
   `compiled_checks.py`: graphs and comparisons for the compiler; `interrupts.py`: interrupts

@@ -26,3 +26,12 @@ def prints(torch, aot_function, make_boxed_compiler, function, start) -> dict:
         for name, code in seen:
             found[f"{name}, writes kept" if keep and found.get(name) != code else name] = code
     return found
+
+
+def check(name, found, recorded, otherwise) -> None:
+    """Compare the graphs of a program with the recorded ones; those of `otherwise` differ."""
+    for graph, text in recorded.items():
+        if f"{name} {graph}" in otherwise:
+            assert found.get(graph) != text, "no longer different: take it off the list"
+        else:
+            assert found.get(graph) == text

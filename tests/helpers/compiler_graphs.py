@@ -22,3 +22,13 @@ def with_grad(fn, count):
         return (loss, *grads)
 
     return both
+
+
+def keeping(graphs):
+    """A compiler that runs graphs as they are and adds them to a list."""
+
+    def keep(module, inputs):
+        graphs.append(module)
+        return module
+
+    return keep

@@ -5,6 +5,7 @@ import io
 import pullback as torch
 from pullback import nn
 from pullback.export import load, save
+from tests.helpers.parts import parts_of
 
 
 class Net(nn.Module):
@@ -35,6 +36,9 @@ def arguments():
 
 def leaves(out):
     return out["a"], out["b"][0], out["c"]
+
+
+Parts = parts_of(nn)
 
 
 class Function(nn.Module):

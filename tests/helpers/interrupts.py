@@ -1,5 +1,6 @@
 """Interrupts between any two instructions of the package."""
 
+import contextlib
 import sys
 import threading
 
@@ -7,7 +8,8 @@ import pytest
 
 import pullback
 from pullback.amp.autocast_mode import settings
-from pullback.core.state import Group, fast, off, put_back, snapshot, state
+from pullback.threads.blocks import put_back, snapshot
+from pullback.threads.state import Group, fast, off, state
 
 PACKAGE = pullback.__path__[0]
 ENDS = ("__enter__", "__exit__", "__get__", "_leave", "_restore", "_tie", "snapshot")
@@ -28,7 +30,7 @@ def parts(model) -> list:
     """The hooks and the memory of modules."""
     return [{k: dict(v) if "hooks" in k else list(v) for k, v in vars(m).items()
              if isinstance(v, dict)} for m in model.modules()] + [
-        (type(p._data), p._edge is None, p.requires_grad) for p in model.parameters()]
+        (type(p._payload), p._edge is None, p.requires_grad) for p in model.parameters()]
 
 
 def condition(model=None) -> tuple:
@@ -82,6 +84,17 @@ def followed(code) -> bool:
     return not {"lock", "_lock"} & set(code.co_names)
 
 
+@contextlib.contextmanager
+def tracing(function):
+    """Calls are told to a function, as by `sys.settrace`."""
+    before = sys.gettrace()
+    sys.settrace(function)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
 def by_trace(steps: Steps, work) -> None:
     """Run a function, with all its instructions seen by `sys.settrace`."""
     def instruction(frame, event, arg):
@@ -95,12 +108,8 @@ def by_trace(steps: Steps, work) -> None:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return instruction
 
-    before = sys.gettrace()
-    sys.settrace(call)
-    try:
+    with tracing(call):
         work()
-    finally:
-        sys.settrace(before)
 
 
 def by_monitoring(steps: Steps, work) -> None:

@@ -15,7 +15,7 @@ from torch.fx import PH, Graph, GraphModule, Interpreter, Proxy, Tracer, Transfo
 from torch.fx import replace_pattern, symbolic_trace, wrap
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.subgraph_rewriter import replace_pattern_with_filters
-from tests.helpers.traced import main, prog
+from tests.helpers.traced import Parts, main, prog
 
 
 def rp(f, pat, rep, **kw):
@@ -51,11 +51,10 @@ def r_internal_no():
     rp(f, pat, rep)
 
 
-@prog
-def r_multiple():
+def replaces_cats(turned):
     def f(x, w1, w2):
         m1 = torch.cat([w1, w2]).sum()
-        m2 = torch.cat([w2, w1]).sum()
+        m2 = torch.cat([w2, w1] if turned else [w1, w2]).sum()
         return x + torch.max(m1) + torch.max(m2)
 
     def pat(w1, w2):
@@ -65,6 +64,16 @@ def r_multiple():
         return torch.stack([w1, w2])
 
     rp(f, pat, rep)
+
+
+@prog
+def t_replace_pattern():
+    replaces_cats(False)
+
+
+@prog
+def r_multiple():
+    replaces_cats(True)
 
 
 @prog
@@ -179,12 +188,13 @@ def r_literal_ignored():
     print([(q.anchor, q.nodes_map, q.replacements) for q in r])
 
 
+def two_threes(x, y):
+    return torch.add(x, 3) + torch.add(y, 3)
+
+
 @prog
 def r_filters():
-    def f(x, y):
-        return torch.add(x, 3) + torch.add(y, 3)
-
-    gm = symbolic_trace(f)
+    gm = symbolic_trace(two_threes)
 
     def filt(match, og, pg):
         print(
@@ -206,10 +216,7 @@ def r_filters():
 
 @prog
 def r_callback():
-    def f(x, y):
-        return torch.add(x, 3) + torch.add(y, 3)
-
-    gm = symbolic_trace(f)
+    gm = symbolic_trace(two_threes)
 
     def cb(match, og, pg):
         return symbolic_trace(lambda x: torch.sub(x, 3)).graph
@@ -219,38 +226,20 @@ def r_callback():
     print(r)
 
 
-class MM(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(2, 2)
-        self.act = nn.ReLU()
-
+class MM(Parts):
     def forward(self, x):
         return self.act(self.linear(x))
 
 
 @prog
 def r_module():
-    class Pat(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(2, 2)
-            self.act = nn.ReLU()
-
-        def forward(self, x):
-            return self.act(self.linear(x))
-
-    class Rep(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(2, 2)
-            self.sig = nn.Sigmoid()
-
+    class Rep(Parts):
         def forward(self, x):
             return self.sig(self.linear(x))
 
-    gm = symbolic_trace(MM())
-    ms = replace_pattern(gm, Pat(), Rep())
+    gm = symbolic_trace(MM(linear=nn.Linear(2, 2), act=nn.ReLU()))
+    pattern = MM(linear=nn.Linear(2, 2), act=nn.ReLU())
+    ms = replace_pattern(gm, pattern, Rep(linear=nn.Linear(2, 2), sig=nn.Sigmoid()))
     gm.graph.lint()
     print(gm.code, ms)
     print(gm)
@@ -295,32 +284,16 @@ def r_attr():
 
 @prog
 def r_submodule_name():
-    class L(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.sub = nn.ReLU()
-
+    class L(Parts):
         def forward(self, x):
             return self.sub(x)
 
-    class P2(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.sub = nn.Sigmoid()
-
-        def forward(self, x):
-            return self.sub(x)
-
-    class R(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.tanh = nn.Tanh()
-
+    class R(Parts):
         def forward(self, x):
             return self.tanh(x)
 
-    gm = symbolic_trace(L())
-    ms = replace_pattern(gm, P2(), R())
+    gm = symbolic_trace(L(sub=nn.ReLU()))
+    ms = replace_pattern(gm, L(sub=nn.Sigmoid()), R(tanh=nn.Tanh()))
     print(gm.code, ms, gm)
 
 
@@ -649,15 +622,11 @@ def annot_type():
     from torch.fx.experimental.normalize import NormalizeArgs
     from torch.fx.passes.shape_prop import ShapeProp
 
-    class L(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.l = nn.Linear(2, 2)
-
+    class L(Parts):
         def forward(self, x):
             return F.max_pool1d(self.l(x), 2)
 
-    gm = symbolic_trace(L())
+    gm = symbolic_trace(L(l=nn.Linear(2, 2)))
     print(NormalizeArgs(gm).transform().code)
 
 
@@ -758,59 +727,52 @@ def trace_misc():
         print(ft.format_stack())
 
 
-@prog
-def reinplace_basic():
+def reinplaced(f, x):
     from torch.fx.passes.reinplace import reinplace
 
+    print(reinplace(make_fx(f)(x), x).code)
+
+
+@prog
+def reinplace_basic():
     def f(x):
         a = x.clone()
         b = a.add(1)
         return b
 
-    gm = make_fx(f)(torch.ones(2))
-    r = reinplace(gm, torch.ones(2))
-    print(r.code)
+    reinplaced(f, torch.ones(2))
 
 
 @prog
 def reinplace_view():
-    from torch.fx.passes.reinplace import reinplace
-
     def f(x):
         a = x.clone()
         v = a.view(-1)
         b = v.add(1)
         return b
 
-    r = reinplace(make_fx(f)(torch.ones(2, 2)), torch.ones(2, 2))
-    print(r.code)
+    reinplaced(f, torch.ones(2, 2))
 
 
 @prog
 def reinplace_used_later():
-    from torch.fx.passes.reinplace import reinplace
-
     def f(x):
         a = x.clone()
         b = a.add(1)
         c = a.mul(2)
         return b + c
 
-    r = reinplace(make_fx(f)(torch.ones(2, 2)), torch.ones(2, 2))
-    print(r.code)
+    reinplaced(f, torch.ones(2, 2))
 
 
 @prog
 def reinplace_input():
-    from torch.fx.passes.reinplace import reinplace
-
     def f(x):
         b = x.add(1)
         c = b.mul(2)
         return c.relu()
 
-    r = reinplace(make_fx(f)(torch.ones(2, 2)), torch.ones(2, 2))
-    print(r.code)
+    reinplaced(f, torch.ones(2, 2))
 
 
 @prog
@@ -833,16 +795,11 @@ def reinplace_scatter():
 
 @prog
 def reinplace_dtype():
-    from torch.fx.passes.reinplace import reinplace
-
     def f(x):
         a = x.clone()
-        b = a.add(1.5)
-        c = a.ge(0)
-        return b, c
+        return a.add(1.5), a.ge(0)
 
-    r = reinplace(make_fx(f)(torch.ones(2, dtype=torch.int64)), torch.ones(2, dtype=torch.int64))
-    print(r.code)
+    reinplaced(f, torch.ones(2, dtype=torch.int64))
 
 
 @prog

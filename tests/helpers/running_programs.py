@@ -15,7 +15,7 @@ from torch.fx import PH, Graph, GraphModule, Interpreter, Proxy, Tracer, Transfo
 from torch.fx import replace_pattern, symbolic_trace, wrap
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.subgraph_rewriter import replace_pattern_with_filters
-from tests.helpers.traced import main, prog
+from tests.helpers.traced import MyModule, Parts, main, prog
 
 for e in [
     "atleast_1d(x)",
@@ -48,17 +48,6 @@ for e in [
 
     g.__name__ = "run_" + e
     prog(g)
-
-
-class MyModule(nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.param = nn.Parameter(torch.ones(3, 4))
-        self.linear = nn.Linear(4, 5)
-
-    def forward(self, x):
-        return self.linear(x + self.param).clamp(min=0.0, max=1.0)
 
 
 @prog
@@ -321,34 +310,22 @@ def tracer_scope():
     print(GraphModule({}, g).code)
 
 
+class ByShape(Parts):
+    def forward(self, x):
+        if self.w.shape[0] == 2:
+            return x @ self.w
+        return x
+
+
 @prog
 def tracer_param_shapes():
-    class M(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.w = nn.Parameter(torch.ones(2, 3))
-
-        def forward(self, x):
-            if self.w.shape[0] == 2:
-                return x @ self.w
-            return x
-
-    print(GraphModule(M(), Tracer(param_shapes_constant=True).trace(M())).code)
+    m = ByShape(w=nn.Parameter(torch.ones(2, 3)))
+    print(GraphModule(m, Tracer(param_shapes_constant=True).trace(m)).code)
 
 
 @prog
 def param_shapes_no():
-    class M(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.w = nn.Parameter(torch.ones(2, 3))
-
-        def forward(self, x):
-            if self.w.shape[0] == 2:
-                return x @ self.w
-            return x
-
-    symbolic_trace(M())
+    symbolic_trace(ByShape(w=nn.Parameter(torch.ones(2, 3))))
 
 
 @prog

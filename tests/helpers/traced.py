@@ -10,12 +10,29 @@ import io
 import json
 import warnings
 
+import torch
+from torch import nn
+
+from tests.helpers.parts import parts_of
+
 PROGRAMS = {}
 
 
 def prog(function):
     PROGRAMS[function.__name__] = function
     return function
+
+
+Parts = parts_of(nn)
+
+
+class MyModule(Parts):
+    def __init__(self):
+        torch.manual_seed(0)
+        super().__init__(param=nn.Parameter(torch.ones(3, 4)), linear=nn.Linear(4, 5))
+
+    def forward(self, x):
+        return self.linear(x + self.param).clamp(min=0.0, max=1.0)
 
 
 def main():

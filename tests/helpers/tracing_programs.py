@@ -1,5 +1,5 @@
 """Programs that trace functions and modules, and look at the graphs; see `traced.py`."""
-# ruff: noqa: B009, F401, F811, F841, I001
+# ruff: noqa: B009, F401, F841, I001
 
 import collections
 import copy
@@ -15,7 +15,7 @@ from torch.fx import PH, Graph, GraphModule, Interpreter, Proxy, Tracer, Transfo
 from torch.fx import replace_pattern, symbolic_trace, wrap
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.subgraph_rewriter import replace_pattern_with_filters
-from tests.helpers.traced import main, prog
+from tests.helpers.traced import MyModule, main, prog
 
 
 def a_lifted_leaf(a, b):
@@ -40,16 +40,6 @@ def decorated(x):
 
 
 wrapped_via_decorator = decorated
-
-
-class MyModule(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.param = nn.Parameter(torch.rand(3, 4))
-        self.linear = nn.Linear(4, 5)
-
-    def forward(self, x):
-        return self.linear(x + self.param).clamp(min=0.0, max=1.0)
 
 
 @prog
@@ -390,11 +380,16 @@ def t_nodecopy():
     ng.lint()
 
 
-@prog
-def t_lint1():
+def relu_graph():
+    """A graph without an output, its placeholder and the `relu` of that."""
     g = Graph()
     x = g.placeholder("x")
-    y = g.call_function(torch.relu, (x,))
+    return g, x, g.call_function(torch.relu, (x,))
+
+
+@prog
+def t_lint1():
+    g, x, y = relu_graph()
     g.output(y)
     y.append(x)
     g.lint()
@@ -402,11 +397,8 @@ def t_lint1():
 
 @prog
 def t_lint2():
-    g = Graph()
-    x = g.placeholder("x")
-    g2 = Graph()
-    y = g2.call_function(torch.relu, (x,))
-    g2.output(y)
+    g, g2 = Graph(), Graph()
+    g2.output(g2.call_function(torch.relu, (g.placeholder("x"),)))
     g2.lint()
 
 
@@ -438,18 +430,14 @@ def t_lint4():
 
 @prog
 def t_erase():
-    g = Graph()
-    x = g.placeholder("x")
-    y = g.call_function(torch.relu, (x,))
+    g, x, y = relu_graph()
     g.output(y)
     g.erase_node(x)
 
 
 @prog
 def t_erase2():
-    g = Graph()
-    x = g.placeholder("x")
-    y = g.call_function(torch.relu, (x,))
+    g, _, y = relu_graph()
     g.erase_node(y)
     g.erase_node(y)
     print(g)
@@ -483,28 +471,6 @@ def t_find():
     )
     print(gm.graph.output_node())
     gm.graph.find_nodes(op="blah")
-
-
-@prog
-def t_replace_pattern():
-    from torch.fx import replace_pattern
-
-    def f(x, w1, w2):
-        m1 = torch.cat([w1, w2]).sum()
-        m2 = torch.cat([w1, w2]).sum()
-        return x + torch.max(m1) + torch.max(m2)
-
-    def pat(w1, w2):
-        return torch.cat([w1, w2]).sum()
-
-    def rep(w1, w2):
-        return torch.stack([w1, w2])
-
-    gm = symbolic_trace(f)
-    ms = replace_pattern(gm, pat, rep)
-    print(gm.code)
-    print(ms)
-    gm.graph.lint()
 
 
 @prog

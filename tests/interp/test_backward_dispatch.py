@@ -1,12 +1,14 @@
 """What the tape does by itself is seen by dispatch modes, as in PyTorch 2.13.
 
-`python tests/interp/test_backward_dispatch.py` records the operators of each program there, into
+`python -m tests.interp.test_backward_dispatch` records the operators of each program there, into
 `tests/data/seen.json`.
 """
 
 import json
 import sys
 from pathlib import Path
+
+from tests.helpers.custom_functions import custom_function
 
 RECORDS = Path(__file__).parent.parent / "data" / "seen.json"
 if __name__ == "__main__":
@@ -31,27 +33,9 @@ class Log(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return 2 * grad * ctx.saved_tensors[0]
-
-
-class Exp(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        y = x.exp()
-        ctx.save_for_backward(y)
-        return y
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * ctx.saved_tensors[0]
+BASE = torch.autograd.Function
+Square = custom_function("Square", lambda x: x * x, lambda g, x: 2 * g * x, "inputs", BASE)
+Exp = custom_function("Exp", lambda x: x.exp(), lambda g, y: g * y, "result", BASE)
 
 
 def step(x):

@@ -4,8 +4,8 @@ import pytest
 
 import pullback as torch
 from pullback import errors
-from pullback.core.op import Op, families, registry
 from pullback.func import jacfwd, jvp
+from tests.helpers.own_entries import entry
 
 
 def spd(n=3):
@@ -60,20 +60,12 @@ def test_tangents_have_the_dtype_of_their_value():
 
 @pytest.fixture
 def halves():
-    """Two outputs, of which the first may be left out, and no forward formula."""
-
-    class halves_(Op):
-        """Some halves of a tensor."""
-
-        schema = "test_halves(Tensor self, bool first) -> (Tensor, Tensor)"
-        grad = {"self": "(0 if grads[0] is None else grads[0] / 2) + grads[1] / 2"}
-        shape = "[self.shape if first else None, self.shape]"
-
-        def run(xp, self, first):
-            return (self / 2 if first else None), self / 2
-
-    yield torch.ops.aten.test_halves
-    del registry["test_halves"], families["test_halves"]
+    """Some halves of a tensor, of which the first may be left out, without a forward formula."""
+    with entry("test_halves(Tensor self, bool first) -> (Tensor, Tensor)",
+               run=lambda xp, self, first: (self / 2 if first else None, self / 2),
+               shape="[self.shape if first else None, self.shape]",
+               grad={"self": "(0 if grads[0] is None else grads[0] / 2) + grads[1] / 2"}) as op:
+        yield op
 
 
 def test_transposing_a_pullback_with_an_output_that_is_not_there(halves):

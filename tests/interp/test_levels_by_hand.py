@@ -9,6 +9,7 @@ from pullback.autograd.function import Function, _SingleLevelFunction
 from pullback.func import contexts, grad, inside, jvp, linearize, vmap
 from pullback.torch.higher_order import HigherOrderOperator
 from pullback.torch.install import counterpart
+from tests.helpers.custom_functions import saving
 
 
 def test_import_paths():
@@ -182,12 +183,7 @@ def test_transforms_do_not_depend_on_excluded_keys(key):
 def test_contexts_with_other_saved_tensors():
     y, z = torch.tensor(2.0), torch.tensor(3.0)
 
-    class Scaled(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * 1
-
+    class Scaled(saving(lambda x: x * 1)):
         @staticmethod
         def backward(ctx, g):
             one = contexts.CtxWithSavedTensors(ctx, (y,))

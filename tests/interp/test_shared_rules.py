@@ -13,7 +13,8 @@ import pytest
 import pullback as torch
 from pullback.core import op as kinds
 from pullback.core import surface
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.testing import kit, samples
 
 _KINDS = {kinds.Op, kinds.Pointwise, kinds.Reduction, kinds.View, kinds.Creation, kinds.Random,

@@ -29,6 +29,7 @@ from pullback.utils._python_dispatch import (
     no_dispatch,
     transform_subclass,
 )
+from tests.helpers.modes import noting
 
 F = torch.nn.functional
 log: list = []
@@ -200,13 +201,7 @@ def test_data_of_its_own():
     assert log == ["aten.mul.Tensor"] and type(y) is torch.Tensor and x.grad.tolist() == [2, 2]
 
 
-class Noting(TorchDispatchMode):
-    def __init__(self, name):
-        self.name = name
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        log.append(f"{self.name}:{func}")
-        return func(*args, **(kwargs or {}))
+Noting = noting(TorchDispatchMode, "__torch_dispatch__", log)
 
 
 def test_modes_see_operators_below_the_tape():

@@ -13,6 +13,7 @@ from pullback.utils._python_dispatch import (
     all_same_mode,
     is_in_torch_dispatch_mode,
 )
+from tests.helpers.custom_functions import saving
 
 
 class Super(torch.Tensor):
@@ -179,12 +180,7 @@ def test_what_factories_are_given():
 
 
 def test_saved_tensors_are_of_their_class():
-    class Square(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x**2
-
+    class Square(saving(lambda x: x**2)):
         @staticmethod
         def backward(ctx, grad):
             (x,) = ctx.saved_tensors

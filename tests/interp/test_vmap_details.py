@@ -115,7 +115,7 @@ def test_errors_of_rules_say_where():
 
 
 def test_loop_over_examples():
-    from pullback.core.op import overload
+    from pullback.core.overload import overload
 
     ov = overload("cumsum")
     level = batching.Vmap(3)

@@ -9,7 +9,8 @@ import pullback as pb
 from pullback.array import dtype as dt
 from pullback.array.fake import fake_like
 from pullback.core.handle import Tensor, make
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.core.stack import bind
 from pullback.nn import functional as F
 from pullback.pytree import tree_flatten, tree_map
@@ -38,12 +39,12 @@ def test_table(part):
         except Exception:
             continue  # not for this dtype
         for case in cases:
-            flat = tree_map(lambda v: make(np.asfortranarray(v._data)) if isinstance(v, Tensor)
-                            and v._data.ndim > 1 else v, list(samples.flat(op, case)))
+            flat = tree_map(lambda v: make(np.asfortranarray(v._payload)) if isinstance(v, Tensor)
+                            and v._payload.ndim > 1 else v, list(samples.flat(op, case)))
             try:
                 real = bind(ov, tuple(flat))
                 fake = bind(ov, tuple(tree_map(
-                    lambda v: make(fake_like(v._data)) if isinstance(v, Tensor) else v, flat)))
+                    lambda v: make(fake_like(v._payload)) if isinstance(v, Tensor) else v, flat)))
             except (RuntimeError, ValueError, TypeError, NotImplementedError):
                 continue  # sizes that depend on values, dtypes that are refused
             for a, b in zip(tree_flatten(real)[0], tree_flatten(fake)[0]):

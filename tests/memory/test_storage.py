@@ -309,3 +309,52 @@ def test_storages_do_not_keep_memory():
     del s
     gc.collect()
     assert seen() is None and x.untyped_storage().nbytes() == 4000
+
+
+def test_tensors_follow_memory_that_has_moved():
+    """Each when it is looked at; afterwards reading the data of a tensor is what it was before."""
+    plain = vars(torch.Tensor)["_payload"]
+    x = torch.arange(4.0)
+    part, twice, row = x[1:3], x.detach(), x.view(2, 2)[1]
+    deep = part[1:]
+    x.resize_(100)
+    part.mul_(10)
+    assert x[:4].tolist() == [0, 10, 20, 3] and deep.tolist() == [20] and (twice + 0)[1] == 10
+    x.untyped_storage().resize_(4000)  # again, before `row` was looked at
+    row.fill_(7)
+    assert x[:4].tolist() == [0, 10, 7, 7] and deep.item() == 7 and shares(x, deep)
+    assert all(shares(x, t) for t in (part, twice, row)) and part.storage_offset() == 1
+    assert vars(torch.Tensor)["_payload"] is plain
+    y = torch.ones(3)
+    kept = y.data
+    y.resize_(50)
+    assert vars(torch.Tensor)["_payload"] is not plain
+    kept.zero_()
+    assert y[:3].tolist() == [0, 0, 0] and vars(torch.Tensor)["_payload"] is plain
+    y.resize_(200)
+    assert vars(torch.Tensor)["_payload"] is not plain  # `kept` shows the old place
+    del kept
+    assert vars(torch.Tensor)["_payload"] is plain
+
+
+def test_members_of_subclasses_follow_memory_that_has_moved():
+    class Mine(torch.Tensor):
+        pass
+
+    x = torch.zeros(2)
+    mine = x.as_subclass(Mine)
+    x.resize_(50)
+    mine.add_(1)
+    assert x[:2].tolist() == [1, 1] and type(mine + 1) is Mine and shares(x, mine)
+
+
+def test_memory_that_becomes_less_stays_where_it_is():
+    x = torch.arange(1.0, 5.0)
+    s, place = x.untyped_storage(), x.data_ptr()
+    s.resize_(8)
+    assert x.tolist() == [1, 2, 0, 0] and len(s) == 8 and len(s.tolist()) == 8
+    s.resize_(12)
+    s.resize_(16)
+    assert x.tolist() == [1, 2, 0, 0] and x.data_ptr() == place and len(s) == 16
+    s.resize_(20)
+    assert x.tolist() == [1, 2, 0, 0] and len(s.tolist()) == 20

@@ -6,12 +6,12 @@ every view that was made on the way, however stale, must be those of the model.
 """
 
 import random
-import sys
 
 import numpy as np
 import pytest
 
 import pullback as torch
+from tests.helpers.interrupts import tracing
 
 
 def _strided(a, size, stride, offset):
@@ -132,12 +132,8 @@ def lines_of(function) -> int:
         count += event == "line"
         return look
 
-    before = sys.gettrace()
-    sys.settrace(look)
-    try:
+    with tracing(look):
         function()
-    finally:
-        sys.settrace(before)
     return count
 
 

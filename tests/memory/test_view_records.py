@@ -15,20 +15,14 @@ import numpy as np
 import pytest
 
 import pullback as torch
+from tests.helpers.custom_functions import custom_function, dirtying
 
 PROGRAMS = json.loads((Path(__file__).parents[1] / "data/view_programs.json").read_text())
 MODES = {"grad": torch.enable_grad, "no": torch.no_grad, "inf": torch.inference_mode}
 STEP = re.compile(r"v(\d+)(?:,v(\d+)(\*1)?)?: (.*)")
 
 
-class Same(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 2
+Same = custom_function("Same", lambda x: x, lambda g: g * 2)
 
 
 class View(torch.autograd.Function):
@@ -41,16 +35,7 @@ class View(torch.autograd.Function):
         return g.sum()
 
 
-class Dirty(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        x.mul_(2)
-        ctx.mark_dirty(x)
-        return x
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 2
+Dirty = dirtying("Dirty", 2)
 
 
 def leaf(shape, requires_grad, is_complex):

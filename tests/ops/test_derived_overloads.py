@@ -65,6 +65,10 @@ def test_out_overloads():
     assert torch.equal(aten.add.out(x, x, alpha=2, out=out), 3 * x)
     assert torch.equal(aten.add.Scalar_out(x, 1, out=out), 2 * x)
     assert aten.sum.IntList_out(x, [1], out=torch.zeros(2)).tolist() == [3, 3]
+    sums = aten.norm.dtype_out(x, 1, [1], False, dtype=torch.float32, out=torch.zeros(2))
+    assert sums.tolist() == [3, 3]
+    assert "out_dtype" in str(aten.addmm.dtype_out._schema)
+    assert not hasattr(aten.exp, "all_out")  # which only `all` and `any` have
     assert aten.all.all_out(x, out=torch.tensor(False)).item() is True
     assert aten.mean.out(x, [0], out=torch.zeros(3)).tolist() == [1, 1, 1]
     assert torch.equal(aten.tanh_backward.grad_input(x, x, grad_input=out), 0 * x)

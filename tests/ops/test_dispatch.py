@@ -13,11 +13,12 @@ import pytest
 
 import pullback as torch
 from pullback import derivatives, func
-from pullback.core import derivative, expression
 from pullback.core.handle import make
-from pullback.core.op import Composite, Op, View, families, overload, registry
+from pullback.core.op import Composite, Op, View, families, registry
+from pullback.core.overload import overload
 from pullback.core.schema import Schema
 from pullback.ops.view_writes import derive_copies
+from pullback.table import derivative, expression
 from tests.helpers import second_device as second
 
 NAME = second.install()
@@ -52,7 +53,7 @@ def define() -> None:
         shape = "tuple(self.shape)"
 
     class ntonly(Composite):
-        """A copy; nested tensors, which are not provided, would have a formula of their own."""
+        """A copy; nested tensors have a formula of their own in PyTorch."""
 
         schema = "_test_autograd_multiple_dispatch.ntonly(Tensor self, bool b) -> Tensor"
 
@@ -103,7 +104,7 @@ def backward(function, device: str | None = None):
     """The gradient of a function at ones, for the seed 1, 2, 3."""
     x, seed = torch.ones(3), torch.tensor([1.0, 2.0, 3.0])
     if device is not None:
-        x, seed = (make(second.DeviceArray(np.array(t._data))) for t in (x, seed))
+        x, seed = (make(second.DeviceArray(np.array(t._payload))) for t in (x, seed))
     x.requires_grad_()
     out = function(x)
     (grad,) = torch.autograd.grad(out, x, seed)

@@ -9,7 +9,8 @@ import pytest
 
 import pullback as pb
 from pullback import errors
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.func import grad, jvp, vjp, vmap
 from pullback.testing import samples
 
@@ -80,7 +81,7 @@ def test_in_place(op):
     expected = [element(op, flat, i) for i in range(2)]
     fits = [tuple(e.shape) == tuple(t.shape) for e, t in zip(expected, flat[0])]
     mine = copies(flat[0])
-    memory = [t._data for t in mine]
+    memory = [t._payload for t in mine]
     overload = op.full_name.partition(".")[2] or "default"
     write = getattr(getattr(aten, f"{op.base_name}_"), overload)
     given = write.schema.kw_only_from
@@ -93,7 +94,7 @@ def test_in_place(op):
         return
     result = write(mine, *flat[1:given], **kwargs)
     assert all(a is b for a, b in zip(result, mine))
-    assert all(t._data is m and t._version == 1 for t, m in zip(mine, memory))
+    assert all(t._payload is m and t._version == 1 for t, m in zip(mine, memory))
     same(mine, expected)
 
 

@@ -16,17 +16,14 @@ from pathlib import Path
 import pytest
 
 import pullback as torch
-from pullback import derivatives, errors
-from pullback.core.derivative import DEFAULT
-from pullback.core.op import families, registry
+from pullback import derivatives
 from pullback.core.schema import Schema
-from pullback.core.surface import InplaceOverload
-from pullback.ops.not_provided import absent
 from pullback.table import checks
+from pullback.table.derivative import DEFAULT
+from pullback.table.derived_overloads import InplaceOverload
 from pullback.testing import samples
 
 DATA = Path(__file__).parents[1] / "data"
-NOT_PROVIDED = ("sparse", "nested", "vendor")
 TESTS_ONLY = "test-only"  # entries that test PyTorch itself; see test_dispatch.py
 
 # The states of a tensor input.  formula: it has one.  zero: its derivative is zero.  ignored: it is
@@ -92,7 +89,7 @@ def rows(name: str) -> list[dict]:
 
 
 def provided(name: str) -> list[dict]:
-    return [r for r in rows(name) if r["family"] not in (*NOT_PROVIDED, TESTS_ONLY)]
+    return [r for r in rows(name) if r["family"] != TESTS_ONLY]
 
 
 def overload(name: str):
@@ -287,39 +284,10 @@ def test_no_explanation_is_stale():
     assert not stale
 
 
-# what is not provided
-
-
-def test_operators_that_are_not_provided_are_listed_and_say_so():
-    wanted = {r["op"]: r for name in ("derivatives.tsv", "derived_derivatives.tsv")
-              for r in rows(name) if r["family"] in NOT_PROVIDED}
-    given = {name: row for name, row in wanted.items() if name in registry}
-    assert set(absent()) == set(wanted) - set(given), "an operator is in both lists, or in none"
-    for name, row in given.items():
-        assert not difference(overload(name).schema, row["schema"])
-    for name, entry in absent().items():
-        assert overload(name).name == name
-        assert entry.family == wanted[name]["family"]
-        assert not difference(entry.schema, wanted[name]["schema"])
-        with pytest.raises(errors.NotInThisBuild) as caught:
-            overload(name)()
-        text = str(caught.value)
-        assert f"not provided: {entry.family}" in text and "Fix: use" in text
-
-
-def test_what_is_recommended_instead_exists():
-    for entry in absent().values():
-        first = entry.instead.split(",")[0].split(" ")[0]
-        words = ("the", "a", "nn.utils.rnn.pad_sequence")
-        assert first in words or first in families or first in registry, entry.name
-
-
-def test_not_provided_names_are_no_functions_of_the_package():
-    assert not hasattr(torch, "mkldnn_linear") and not hasattr(torch, "to_padded_tensor")
-    with pytest.raises(AttributeError):
-        torch.ops.aten.no_such_operator
-    with pytest.raises(AttributeError):
-        torch.ops.aten.mkldnn_linear.out
+def test_what_nobody_knows_is_no_operator():
+    for name in ("no_such_operator", "mul.no_such_overload"):
+        with pytest.raises(AttributeError):
+            overload(name)
 
 
 def test_formulas_for_other_backends_are_those_of_nested_tensors():

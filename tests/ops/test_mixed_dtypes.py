@@ -5,7 +5,8 @@ import functools
 import pytest
 
 import pullback as pb
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.nn import functional as F
 from pullback.testing import samples
 

@@ -423,7 +423,7 @@ def test_memory_that_arguments_share_with_what_is_written():
 
 def test_memory_that_may_not_be_written():
     a = pb.arange(40.0)
-    array = a._data
+    array = a._payload
     compiled = pb.compile(lambda x: (a.add_(x), x * 2)[1])
     assert compiled(pb.ones(1)).tolist() == [2]
     array.flags.writeable = False

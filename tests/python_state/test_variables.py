@@ -160,3 +160,33 @@ def test_a_number_that_is_always_another(monkeypatch):
             monkeypatch.setitem(globals(), "scale", float(k))
             assert run(X).tolist() == [k, 2 * k]
     assert "scale outside of it is 1.0, the program is for 0.0" in run.recompiles[0]
+
+
+def test_facts_of_tensors_that_are_not_used(compiled, monkeypatch):
+    kept, options.tensor = [torch.ones(3)], torch.ones(2, 3)
+
+    def in_a_list(x):
+        return x * kept[0].shape[0]
+
+    def with_history(x):
+        return x * 2 if kept[0].requires_grad else x
+
+    def of_a_global(x):
+        return x * len(weight)
+
+    def of_an_object(x):
+        return x * options.tensor.size(1)
+
+    def changed():
+        kept[0], options.tensor = torch.ones(5, requires_grad=True), torch.ones(2, 4)
+        monkeypatch.setitem(globals(), "weight", torch.ones(7))
+
+    functions = [in_a_list, with_history, of_a_global, of_an_object]
+    fast = [compiled(f) for f in functions]
+    for _ in range(2):
+        for f, g in zip(functions, fast):
+            for _ in range(3):
+                assert g(X).tolist() == f(X).tolist()
+        changed()
+    assert [len(g.programs) for g in fast] == [2] * 4
+    del options.tensor

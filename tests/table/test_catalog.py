@@ -141,6 +141,20 @@ def test_a_copy_of_the_namespace_has_all_names():
     ).strip() == "True"
 
 
+@pytest.mark.parametrize("module, names", [
+    ("fft", "fft2 ifft"), ("special", "erf i0"), ("linalg", "svd LinAlgError"),
+    ("func", "functional_call vmap"), ("autograd", "Function grad"),
+    ("nn.utils", "clip_grad_norm_ rnn"), ("export", "export Dim"),
+])
+def test_copies_of_other_namespaces_have_all_names(module, names):
+    assert run(
+        f"import pullback.{module} as m\n"
+        f"held, space = dict(vars(m)), {{}}\n"
+        f"exec('from pullback.{module} import *', space)\n"
+        f"print(*[held[n] is space[n] is getattr(m, n) for n in {names.split()}])"
+    ) == "True True"
+
+
 def test_a_copy_of_the_namespace_finds_what_is_loaded_later():
     assert run(
         "import types, pullback as p\n"

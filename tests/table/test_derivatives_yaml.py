@@ -6,7 +6,8 @@ import pytest
 
 import pullback as torch
 from pullback import derivatives, errors, func
-from pullback.core.op import overload, overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload, overload_of
 from pullback.table import yaml
 
 
@@ -533,7 +534,7 @@ HARMFUL = [
     "grad.backward()",
     "grad.register_hook(len)",
     "grad.add_(1)",
-    "grad._data",
+    "grad._payload",
     "grad.grad_fn",
     "grad.requires_grad_()",
     "needs_input_grad.__globals__",

@@ -8,10 +8,10 @@ import pytest
 import pullback as torch
 from pullback.autograd import engine
 from pullback.core import stack, surface
-from pullback.core.state import fast
 from pullback.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
 from pullback.table import lists as foreach
 from pullback.table import packets as table
+from pullback.threads.state import fast
 
 
 @pytest.fixture(autouse=True)

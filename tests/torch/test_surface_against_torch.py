@@ -15,7 +15,7 @@ except ImportError:  # collected, but deselected by `make test`; `make parity` h
 
 A = np.array([1.0, 2.0, 3.0])
 # operators of PyTorch's list that are not in the table
-ELSEWHERE = {"_native_multi_head_attention", "mkldnn_rnn_layer"}
+ELSEWHERE = {"_native_multi_head_attention"}
 
 
 def outcome(library, run):

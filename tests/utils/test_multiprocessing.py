@@ -1,5 +1,6 @@
 """Processes share the memory of tensors: fork, spawn and forkserver, queues, pools, training."""
 
+import gc
 import multiprocessing
 import os
 import pathlib
@@ -7,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import time
+from multiprocessing import connection
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import pytest
 import pullback as torch
 from pullback import errors, nn
 from pullback import multiprocessing as mp
+from pullback.memory import descriptors
 from pullback.memory import storages as memory
 
 HERE = pathlib.Path(__file__).parents[1] / "helpers"
@@ -81,6 +84,7 @@ def test_descriptors_are_closed_when_the_last_tensor_goes():
         return len(os.listdir("/proc/self/fd"))
 
     torch.zeros(1).share_memory_()
+    gc.collect()  # descriptors of other tests must not be closed meanwhile
     before = count()
     held = [torch.full((5,), i).share_memory_() for i in range(9)]
     view = held[3][2:]
@@ -91,20 +95,31 @@ def test_descriptors_are_closed_when_the_last_tensor_goes():
     assert count() == before
 
 
-def test_a_tensor_that_is_alone_is_shared_without_a_look_at_every_object(monkeypatch):
-    looked = []
-    monkeypatch.setattr(memory, "showing", lambda owner, real=memory.showing: (
-        looked.append(1), real(owner))[1])
+def test_those_without_the_key_get_no_descriptor_and_disturb_nobody():
+    read, write = os.pipe()
+    tickets = [descriptors.offer(write), descriptors.offer(write)]
+    os.close(write)
+    with pytest.raises(multiprocessing.AuthenticationError):
+        connection.Client(tickets[0].address, "AF_UNIX", authkey=b"another")
+    for ticket in tickets:  # the thread that answers is there still
+        os.close(ticket.detach())
+    assert os.read(read, 1) == b""  # nobody has the other end any more
+    os.close(read)
+
+
+def test_tensors_go_along_when_their_memory_is_shared():
     alone = torch.ones(3)
     alone.untyped_storage()
     alone.share_memory_()
-    through_a_pipe(torch.ones(4))
-    assert not looked
+    sent = torch.ones(4)
+    through_a_pipe(sent)
+    assert not memory.left  # nobody shows an old place
     x = torch.ones(3)
     y = x.detach()
     x.share_memory_()
+    assert memory.left
     y[0] = 5
-    assert looked and x[0] == 5
+    assert x[0] == 5 and not memory.left and sent.is_shared()
 
 
 WRITES = {

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...core.handle import Tensor
-from ...core.state import fast
+from ...threads.state import fast
 
 if TYPE_CHECKING:
     from ..joint import Joint

@@ -51,7 +51,7 @@ class Record(Effect):
         if program.inner:
             node.edges += tuple([made[k]._edge for k in program.inner])
         node.cells = [cell_of(made[k]) for k in program.checked_outputs]
-        tangents = program.joint.tangent_of
+        tangents = program.joint.backward.tangent_of
         if len(tangents) == 1:
             made[tangents[0]]._edge = node
         else:

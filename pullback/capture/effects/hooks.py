@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...core.hooks import RemovableHandle, on_accumulated, on_tensor
+from ...tensor.hooks import RemovableHandle, on_accumulated, on_tensor
 from .effect import Call, Effect
 
 if TYPE_CHECKING:
-    from ..capture import Capture
+    from ..hooks import HooksInside
 
 _REGISTER = {"tensor": on_tensor, "accumulated": on_accumulated}
 
@@ -24,11 +24,11 @@ class RegisterHook(Effect):
     handle: RemovableHandle | None  # if the function kept it: it is that of the last call
 
     @classmethod
-    def of(cls, level: Capture, numbers: dict[int, int]) -> list[Effect]:
+    def of(cls, hooks: HooksInside, numbers: dict[int, int]) -> list[Effect]:
         """Those of a capture; `numbers` are those of its inputs, by the identity of the handle."""
-        kept = {h.id: h for h in level.handles}
+        kept = {h.id: h for h in hooks.handles}
         return [cls(numbers[t], kind, hook, kept.get(key))
-                for (t, kind), table in level.hooked.items() if t in numbers
+                for (t, kind), table in hooks.hooked.items() if t in numbers
                 for key, hook in table.items()]
 
     def replay(self, call: Call) -> None:

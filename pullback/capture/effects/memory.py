@@ -28,7 +28,7 @@ class TakeMemory(Effect):
         with set_grad_enabled(False):
             t.set_(self.source.make(call))
         if node is not None:  # gradients arrive at leaves with the new memory
-            new, owners = t._edge, call.program.joint.grad_of
+            new, owners = t._edge, call.program.joint.backward.grad_of
             node.edges = tuple([
                 new if edge is old or k < len(owners) and owners[k] == self.input else edge
                 for k, edge in enumerate(node.edges)])

@@ -13,6 +13,7 @@ from .hooks import RegisterHook
 from .leaves import BeginLeaf, EndHistory, RetainGradient
 from .memory import TakeMemory
 from .metadata import ChangeMetadata
+from .numbers import ReadNumber
 from .storages import GrowStorage, MoveToMoreMemory, ShrinkStorage
 from .views import EarlyDetachedView, EarlyView, SettleView
 from .writes import CountWrites, RefuseWrites, WriteInputs
@@ -21,6 +22,7 @@ ORDER = {kind: number for number, kind in enumerate((
     RefuseWrites,  # nothing has been changed yet
     MoveToMoreMemory,
     GrowStorage,
+    ReadNumber,
     SetGenerator,
     BeginLeaf,  # these three say where gradients arrive
     RegisterHook,

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from ...array.size import Size
 from ...autograd.function import Opaque
 from ...autograd.grad_mode import inference_mode, set_grad_enabled
-from ...core.handle import Tensor, cell_of, make, one_more
-from ...core.surface import replay
+from ...core.handle import Tensor, cell_of, make
 from ...graph.node import map_aggregate
+from ...memory.links import one_more
+from ...memory.views import replay
 
 if TYPE_CHECKING:
     from .effect import Call
@@ -123,13 +124,14 @@ class ReturnValue(_Made):
         if self.opaque is not None:
             number, chain, multi = self.opaque
             base, steps = call.tensors[number], None
-            t._data, t._cell = replay(make(base._data), chain)._data, cell_of(base)
+            t._payload, t._cell = replay(make(base._payload), chain)._payload, cell_of(base)
             for step in chain:
                 steps = one_more(steps, step)
             t._link = Opaque(base, steps, multi, None, t._cell.version)
         elif self.shares is not None:
             base = self.shares[0].make(call)
-            t._data, t._cell = replay(make(base._data), self.shares[1])._data, cell_of(base)
+            t._payload = replay(make(base._payload), self.shares[1])._payload
+            t._cell = cell_of(base)
         elif self.piece is not None:
             number, chain = self.piece
             if number is not None:  # of the user's own tensor
@@ -181,7 +183,7 @@ class ReturnView(_Made):
         if self.half:
             t = replay(t, chain[-1:])
         if self.apart:
-            t = t.detach() if self.writes is None else make(t._data)
+            t = t.detach() if self.writes is None else make(t._payload)
             if self.writes:
                 cell_of(t).version = self.writes
         if self.own is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core.handle import cell_of
-from ...core.surface import mark_written
 from ...memory.storages import owner_of, refuse_held
+from ...memory.versions import mark_written
 from .effect import Call, Effect
 
 
@@ -31,7 +31,7 @@ class GrowStorage(Effect):
 
     def prepare(self, call: Call) -> None:
         call.tensors[self.input].untyped_storage().resize_(self.size)
-        call.arrays = [t._data for t in call.tensors]
+        call.arrays = [t._payload for t in call.tensors]
 
 
 @dataclass(slots=True)

@@ -8,7 +8,8 @@ import numpy as np
 
 from ...autograd.grad_mode import set_grad_enabled
 from ...core.handle import INFERENCE, Tensor, cell_of
-from ...core.surface import assign, mark_written
+from ...memory.assign import assign
+from ...memory.versions import mark_written
 from ...memory.views import may_write
 from .effect import Call, Effect
 
@@ -29,7 +30,7 @@ class Write:
         """Write the new values; gives the tensor if its version is still to be counted."""
         t, new = call.tensors[self.input], call.made[self.output]
         if self.moved:
-            _move(t, new._data, call)
+            _move(t, new._payload, call)
             if self.count:
                 mark_written(t)
             if not self.tracked:
@@ -40,8 +41,8 @@ class Write:
             with set_grad_enabled(True):
                 assign(t, new)
         else:
-            if new._data is not t._data:  # not written in place
-                np.copyto(t._data, new._data)
+            if new._payload is not t._payload:  # not written in place
+                np.copyto(t._payload, new._payload)
             if t._link is not None:
                 t._link.seen = -1
             if self.count > self.silent:
@@ -51,8 +52,8 @@ class Write:
 
 def _move(t: Tensor, data, call: Call) -> None:
     """Let a handle look at other memory: an input's, or its own if a backward needs the value."""
-    own = call.node is not None and all(data is not other._data for other in call.tensors)
-    t._data = data.copy() if own else data
+    own = call.node is not None and all(data is not other._payload for other in call.tensors)
+    t._payload = data.copy() if own else data
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ static const pb_support support = {pb_parallel, pb_get_threads, pb_alloc, pb_fre
 #define PyDataType_ELSIZE(d) ((d)->elsize)
 #endif
 #include "function.c"
-#include "alike.c"
+#include "same_call.c"
 #include "update.c"
 
 static PyObject *set_threads(PyObject *m, PyObject *arg) {
@@ -88,7 +88,7 @@ static PyObject *add_product(PyObject *m, PyObject *args) {
 static PyMethodDef methods[] = {
     {"update", update, METH_VARARGS, "An elementwise kernel in place on rows of arrays."},
     {"add_product", add_product, METH_VARARGS, "The matrix product of one type from its library."},
-    {"alike", make_alike, METH_VARARGS, "Tells calls of a compiled function that are like an earlier one."},
+    {"same_call", make_same_call, METH_VARARGS, "Tells calls of a compiled function that are like an earlier one."},
     {"make", make_function, METH_VARARGS, "A callable from a generated unit and its plan."},
     {"set_threads", set_threads, METH_O, "Number of threads, the caller included."},
     {"get_threads", get_threads, METH_NOARGS, ""},

@@ -220,7 +220,7 @@ INLINE VL FN(min_l)(VL a, VL b) { return FN(sel_l)(FN(narrow)(a < b), a, b); }
 #else
 #define PB_TREE(name, V, T, W, VOP, SOP)                                                           \
   INLINE T FN(name)(V v) {                                                                         \
-    for (int w = PB_L / 2; w; w /= 2) {                                                            \
+    _Pragma("GCC unroll 8") for (int w = PB_L / 2; w; w /= 2) {                                    \
       V other = __builtin_shuffle(v, (W(FN(lanes)(), FN(lanes_l)()) + w) & (PB_L - 1));            \
       v = VOP(v, other);                                                                           \
     }                                                                                              \

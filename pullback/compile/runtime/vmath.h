@@ -26,26 +26,49 @@ PB_LANEWISE(sqrt_d, VD, __builtin_sqrt)
 INLINE VF FN(rsqrt_f)(VF x) { return 1.f / FN(sqrt_f)(x); }
 INLINE VD FN(rsqrt_d)(VD x) { return 1. / FN(sqrt_d)(x); }
 
-// ---- exp, expm1 ---------------------------------------------------------------------------------
-
-// x = n ln 2 + r; the scale is split in two so that subnormal and overflowing results are right
-INLINE VF FN(scale_f)(VF p, VF n) {
-  VI k = __builtin_convertvector(n, VI), h = k >> 1;
-  return p * (VF)((h + 127) << 23) * (VF)((k - h + 127) << 23);
+// No more than a bound, no less than one; a NaN goes through. The processor's minimum gives its second
+// operand where one is a NaN.
+#if defined(__AVX512F__) && !defined(__clang__) && PB_L == 16
+INLINE VF FN(most_f)(VF x, float hi) {
+  return __builtin_ia32_minps512_mask(FN(splat_f)(hi), x, x, -1, 4);
 }
-INLINE VD FN(scale_d)(VD p, VD n) {
-  VL k = __builtin_convertvector(n, VL), h = k >> 1;
-  return p * (VD)((h + 1023) << 52) * (VD)((k - h + 1023) << 52);
+INLINE VF FN(least_f)(VF x, float lo) {
+  return __builtin_ia32_maxps512_mask(FN(splat_f)(lo), x, x, -1, 4);
 }
-INLINE VF FN(clamp_f)(VF x, float lo, float hi) {  // a NaN compares false and goes through
-  x = FN(sel_f)(x < lo, FN(splat_f)(lo), x);
-  return FN(sel_f)(x > hi, FN(splat_f)(hi), x);
-}
+#elif defined(__AVX__) && !defined(__clang__) && PB_L == 8
+INLINE VF FN(most_f)(VF x, float hi) { return __builtin_ia32_minps256(FN(splat_f)(hi), x); }
+INLINE VF FN(least_f)(VF x, float lo) { return __builtin_ia32_maxps256(FN(splat_f)(lo), x); }
+#else
+INLINE VF FN(most_f)(VF x, float hi) { return FN(sel_f)(x > hi, FN(splat_f)(hi), x); }
+INLINE VF FN(least_f)(VF x, float lo) { return FN(sel_f)(x < lo, FN(splat_f)(lo), x); }
+#endif
+INLINE VF FN(clamp_f)(VF x, float lo, float hi) { return FN(most_f)(FN(least_f)(x, lo), hi); }
 INLINE VD FN(clamp_d)(VD x, double lo, double hi) {
   x = FN(sel_dl)(x < lo, FN(splat_d)(lo), x);
   return FN(sel_dl)(x > hi, FN(splat_d)(hi), x);
 }
 
+// ---- exp, expm1 ---------------------------------------------------------------------------------
+
+// p times 2^n. In parts, the scale is right for subnormal and overflowing results.
+#if defined(__AVX512F__) && !defined(__clang__) && PB_L == 16
+INLINE VF FN(scale_f)(VF p, VF n) { return __builtin_ia32_scalefps512_mask(p, n, p, -1, 4); }
+#else
+INLINE VF FN(scale_f)(VF p, VF n) {
+  VI k = __builtin_convertvector(n, VI), h = k >> 1;
+  return p * (VF)((h + 127) << 23) * (VF)((k - h + 127) << 23);
+}
+#endif
+#if defined(__AVX512F__) && !defined(__clang__) && PB_L == 8
+INLINE VD FN(scale_d)(VD p, VD n) { return __builtin_ia32_scalefpd512_mask(p, n, p, -1, 4); }
+#else
+INLINE VD FN(scale_d)(VD p, VD n) {
+  VL k = __builtin_convertvector(n, VL), h = k >> 1;
+  return p * (VD)((h + 1023) << 52) * (VD)((k - h + 1023) << 52);
+}
+#endif
+
+// x = n ln 2 + r
 INLINE VF FN(exp_f)(VF x) {
   VF c = FN(clamp_f)(x, -104.f, 89.f);
   VF n = FN(rint_f)(c * 1.44269504088896341f);
@@ -172,21 +195,19 @@ INLINE VD FN(log1p_d)(VD x) {
 
 // ---- tanh, sigmoid ------------------------------------------------------------------------------
 
-// t / (t + 2) with t = e^(2x) - 1: exactly 1 from 9.02 on
+// t / (t + 2) with t = e^(2x) - 1: never beyond 1, and exactly 1 from 9.02 on. Of 2x = n ln 2 + r, ln 2
+// needs no second part: where n is large, so is t, and the quotient hardly moves.
 INLINE VF FN(tanh_f)(VF x) {
-  VF a = FN(abs_f)(x), c = FN(sel_f)(a > 9.5f, FN(splat_f)(9.5f), a);
+  VI sign = (VI)x & (int)0x80000000;
+  VF c = FN(most_f)((VF)((VI)x ^ sign), 9.5f);
   VF m = c * 2.88539008177792681f + 12582912.f, n = m - 12582912.f;  // rounds, and n is in m's bits
-  VF r = n * -0.693359375f + (c + c);
-  r = n * 2.12194440e-4f + r;
-  VF p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r;
+  VF r = n * -0.693147182f + (c + c);
+  VF s = r * r, p = s * 1.394113060e-3f + (r * 8.368366398e-3f + 4.166581854e-2f);
+  p = p * s + (r * 1.666652411e-1f + 5.000000596e-1f);
+  p = p * s + r;
   VF scale = (VF)(((VI)m << 23) + 0x3f800000);  // 2^n
   VF t = p * scale + (scale - 1.f);
-  return FN(copysign_f)(t / (t + 2.f), x);
+  return (VF)((VI)(t / (t + 2.f)) ^ sign);
 }
 INLINE VD FN(tanh_d)(VD x) {
   VD a = FN(clamp_d)(FN(abs_d)(x), 0., 20.);

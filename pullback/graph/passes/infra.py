@@ -87,7 +87,25 @@ def _topological_sort_passes(passes: list[Callable], constraints: list[Constrain
     return ready
 
 
-class PassManager:
+class Passes:
+    """Passes in an order that is validated again when passes or rules come in."""
+
+    passes: list[Callable]
+    constraints: list[Callable]
+    _validated = False
+
+    def add_pass(self, _pass: Callable) -> None:
+        """One more pass at the end."""
+        self.passes.append(_pass)
+        self._validated = False
+
+    def add_constraint(self, constraint: Callable) -> None:
+        """A rule for all pairs of passes, given in their order."""
+        self.constraints.append(constraint)
+        self._validated = False
+
+
+class PassManager(Passes):
     """Runs passes in turn, `steps` times or until nothing changes."""
 
     def __init__(
@@ -99,17 +117,6 @@ class PassManager:
         self.steps = 1 if steps is None else steps
         self.run_checks_after_each_pass = run_checks_after_each_pass
         self.suppress_check_failures = suppress_check_failures
-        self._validated = False
-
-    def add_pass(self, _pass: Callable) -> None:
-        """One more pass at the end."""
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint: Constraint) -> None:
-        """A rule for all pairs of passes, given in their order."""
-        self.constraints.append(constraint)
-        self._validated = False
 
     def validate_constraints(self) -> None:
         """Refuse an order that breaks a rule."""

@@ -8,7 +8,8 @@ import heapq
 from collections.abc import Collection
 from typing import Any
 
-from ...core.op import overload, registry
+from ...core.op import registry
+from ...core.overload import overload
 from ...table.packets import ops
 from ..errors import GraphError
 from ..graph import Graph

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .infra import this_before_that_pass_constraint
+from .infra import Passes, this_before_that_pass_constraint
 
 
 def these_before_those_pass_constraint(these: Callable, those: Callable) -> Callable:
@@ -62,23 +62,12 @@ def loop_pass(base_pass: Callable, n_iter: int | None = None,
     return wrapped
 
 
-class PassManager:
+class PassManager(Passes):
     """Runs passes in order, after it has checked that the order is allowed."""
 
     def __init__(self, passes: list[Callable] | None = None,
                  constraints: list[Callable] | None = None) -> None:
         self.passes, self.constraints = list(passes or ()), list(constraints or ())
-        self._validated = False
-
-    def add_pass(self, _pass: Callable) -> None:
-        """Add a pass at the end."""
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint: Callable) -> None:
-        """Add a condition on the order."""
-        self.constraints.append(constraint)
-        self._validated = False
 
     def remove_pass(self, _passes: list[str]) -> None:
         """Take away the passes of these names."""

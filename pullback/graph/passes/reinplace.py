@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from ...core.op import OpOverload, overload
+from ...core.overload import OpOverload, overload
 from ...table.packets import ops
 from ..fake_mode import FakeTensorMode
 from ..graph_module import GraphModule

@@ -11,8 +11,8 @@ import math
 import warnings
 
 from ...core.handle import Tensor
-from ...core.subclass_door import overridable_functions
 from ...table.packets import ops
+from ...tensor.overridable import overridable
 
 # ---------------------------------------------------------------------------------------------
 # Arguments
@@ -97,7 +97,7 @@ def _padding_by_head(mask: Tensor, batch: int, num_heads: int, source: int) -> T
 # Projections and attention
 
 
-def _project(query, key, value, in_proj_weight, in_proj_bias, separate) -> list[Tensor]:
+def project(query, key, value, in_proj_weight, in_proj_bias, separate) -> list[Tensor]:
     """Queries, keys and values from their sources."""
     if key.shape[:2] != value.shape[:2] or separate is None and key.shape != value.shape:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
@@ -142,6 +142,7 @@ def _weights_by_head(weights: Tensor, batch: int, num_heads: int, average: bool)
     return weights.mean(1) if average else weights
 
 
+@overridable
 def multi_head_attention_forward(
         query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
         in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
@@ -170,7 +171,7 @@ def multi_head_attention_forward(
         is_causal = is_causal and key_padding_mask is None
     head_dim = _head_dim(embed_dim, embed_dim_to_check, num_heads)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
-    q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias, separate)
+    q, k, v = project(query, key, value, in_proj_weight, in_proj_bias, separate)
     rows = batch * num_heads
     attn_mask = _with_heads_dim(attn_mask, rows, target, key.shape[0])
     if bias_k is not None or bias_v is not None:
@@ -232,4 +233,3 @@ def _fused(q, k, v, mask, dropout_p, is_causal, batch, num_heads) -> Tensor:
     return out.permute(2, 0, 1, 3).reshape([q.shape[1] * batch, num_heads * q.shape[2]])
 
 
-overridable_functions(multi_head_attention_forward)

@@ -8,6 +8,7 @@ from .. import init
 from ..linear import NonDynamicallyQuantizableLinear
 from ..module import Module
 from ..shared import new
+from .nested import nested_attention
 
 
 class MultiheadAttention(Module):
@@ -65,6 +66,9 @@ class MultiheadAttention(Module):
                 key_padding_mask: Tensor | None = None, need_weights: bool = True,
                 attn_mask: Tensor | None = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+        if query.is_nested:
+            return nested_attention(self, query, key, value, key_padding_mask, need_weights,
+                                    attn_mask, average_attn_weights, is_causal)
         swapped = self.batch_first and query.ndim == 3
         if swapped:
             same = query is key and key is value

@@ -4,7 +4,6 @@ Each function sorts out its arguments (words for reductions, legacy flags, sizes
 operators of the table.  Modules that hold parameters are in the files beside this package.
 """
 
-from ...core.subclass_door import overridable_module as _overridable_module
 from .activations import *
 from .arguments import *
 from .attention import *
@@ -15,5 +14,3 @@ from .normalisation import *
 from .pooling import *
 from .resampling import *
 from .scaled import *
-
-_overridable_module(__name__)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from ...core.handle import Tensor
 from ...table.packets import ops
+from ...tensor.overridable import overridable as _overridable
 from ..attention.forward import _is_batched as _mha_shape_check
-from ..attention.forward import _project, canonical_mask, multi_head_attention_forward
+from ..attention.forward import canonical_mask, multi_head_attention_forward, project
 
 __all__ = ["_canonical_mask", "_in_projection", "_in_projection_packed", "_mha_shape_check",
            "_none_or_dtype", "multi_head_attention_forward", "scaled_dot_product_attention"]
 
 
+@_overridable
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
                                  attn_mask: Tensor | None = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None,
@@ -35,7 +37,7 @@ def _canonical_mask(mask: Tensor | None, mask_name: str, other_type, other_name:
 def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor,
                           b: Tensor | None = None) -> list[Tensor]:
     """Queries, keys and values by three projections in one matrix."""
-    return _project(q, k, v, w, b, None)
+    return project(q, k, v, w, b, None)
 
 
 def _in_projection(q: Tensor, k: Tensor, v: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor,

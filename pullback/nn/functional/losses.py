@@ -11,10 +11,14 @@ from ...autograd.grad_mode import no_grad
 from ...core.handle import Tensor
 from ...errors import DataDependentError
 from ...table.packets import ops
+from ...tensor.overridable import asks_in as _asks_in
+from ...tensor.overridable import taken_over as _taken_over
 from .activations import logsigmoid
 from .arguments import reduction_code
 from .maps import linear
 from .normalisation import pairwise_distance
+
+_asks = _asks_in(globals())
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -22,6 +26,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
                   reduce: bool | None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:
     """Cross entropy between logits and class indices or class probabilities."""
+    if _asks and (taken := _taken_over(cross_entropy, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     return ops.cross_entropy_loss(input, target, weight, code, ignore_index, label_smoothing)
 
@@ -30,17 +36,20 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
              size_average: bool | None = None, ignore_index: int = -100,
              reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """Minus the log probabilities of the target classes."""
+    if _asks and (taken := _taken_over(nll_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     return ops.nll_loss_nd(input, target, weight, code, ignore_index)
 
 
-def _matched(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def _matched(name: str, input: Tensor, target: Tensor,
+             stacklevel: int = 3) -> tuple[Tensor, Tensor]:
     """Input and target of one shape; a warning if they had to be broadcast."""
     if input.shape == target.shape:
         return input, target
     warnings.warn(f"Using a target size ({target.shape}) that is different to the input size "
                   f"({input.shape}). This will likely lead to incorrect results due to "
-                  f"broadcasting. Please ensure they have the same size.", stacklevel=3)
+                  f"broadcasting. Please ensure they have the same size.", stacklevel=stacklevel)
     shape = broadcast_shapes(input.shape, target.shape)
     return input.expand(shape), target.expand(shape)
 
@@ -55,32 +64,42 @@ def _weighted_loss(terms: Tensor, weight: Tensor, code: int) -> Tensor:
     return terms.sum() if code == 2 else terms.sum() / weight.sum()
 
 
+def _weighable(name: str, input: Tensor, target: Tensor, size_average: bool | None,
+               reduce: bool | None, reduction: str, weight: Tensor | None) -> Tensor:
+    """The loss operator of a name, whose terms may be weighted."""
+    if input.shape != target.shape:
+        input, target = _matched(name, input, target, 4)
+    code = reduction_code(reduction, size_average, reduce)
+    loss = getattr(ops, name)
+    if weight is not None:
+        return _weighted_loss(loss(input, target, 0), weight, code)
+    return loss(input, target, code)
+
+
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
              reduce: bool | None = None, reduction: str = "mean",
              weight: Tensor | None = None) -> Tensor:
     """Mean squared difference."""
-    input, target = _matched("mse_loss", input, target)
-    code = reduction_code(reduction, size_average, reduce)
-    if weight is not None:
-        return _weighted_loss(ops.mse_loss(input, target, 0), weight, code)
-    return ops.mse_loss(input, target, code)
+    if _asks and (taken := _taken_over(mse_loss, locals())):
+        return taken[0]
+    return _weighable("mse_loss", input, target, size_average, reduce, reduction, weight)
 
 
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
             reduce: bool | None = None, reduction: str = "mean",
             weight: Tensor | None = None) -> Tensor:
     """Mean absolute difference."""
-    input, target = _matched("l1_loss", input, target)
-    code = reduction_code(reduction, size_average, reduce)
-    if weight is not None:
-        return _weighted_loss(ops.l1_loss(input, target, 0), weight, code)
-    return ops.l1_loss(input, target, code)
+    if _asks and (taken := _taken_over(l1_loss, locals())):
+        return taken[0]
+    return _weighable("l1_loss", input, target, size_average, reduce, reduction, weight)
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                    reduce: bool | None = None, reduction: str = "mean",
                    beta: float = 1.0) -> Tensor:
     """Squared difference up to `beta`, absolute difference beyond."""
+    if _asks and (taken := _taken_over(smooth_l1_loss, locals())):
+        return taken[0]
     input, target = _matched("smooth_l1_loss", input, target)
     code = reduction_code(reduction, size_average, reduce)
     if beta == 0.0:
@@ -91,6 +110,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:
     """Half squared difference up to `delta`, scaled absolute difference beyond."""
+    if _asks and (taken := _taken_over(huber_loss, locals())):
+        return taken[0]
     input, target = _matched("huber_loss", input, target)
     code = reduction_code(reduction)
     if weight is not None:  # unlike the two above, a mean divides by the number of terms
@@ -104,6 +125,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Tensor:
     """Cross entropy between probabilities and targets."""
+    if _asks and (taken := _taken_over(binary_cross_entropy, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(f"Using a target size ({target.shape}) that is different to the input "
@@ -119,6 +142,8 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
                                      reduction: str = "mean",
                                      pos_weight: Tensor | None = None) -> Tensor:
     """Cross entropy between the sigmoid of logits and targets."""
+    if _asks and (taken := _taken_over(binary_cross_entropy_with_logits, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size "
@@ -130,6 +155,8 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None,
            reduce: bool | None = None, reduction: str = "mean",
            log_target: bool = False) -> Tensor:
     """Divergence of `target` from the distribution whose logarithm is `input`."""
+    if _asks and (taken := _taken_over(kl_div, locals())):
+        return taken[0]
     if reduction == "batchmean" and size_average is None and reduce is None:
         total = ops.kl_div(input, target, 2, log_target=log_target)
         return total / input.shape[0] if input.ndim else total
@@ -148,6 +175,8 @@ def _reduced(terms: Tensor, code: int) -> Tensor:
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False,
                       eps: float = 1e-6, reduction: str = "mean") -> Tensor:
     """Negative log likelihood of targets under normal distributions."""
+    if _asks and (taken := _taken_over(gaussian_nll_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction)
     if not isinstance(var, Tensor):
         var = ops.full_like(input, float(var))
@@ -173,6 +202,8 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
                      size_average: bool | None = None, eps: float = 1e-8,
                      reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """Negative log likelihood of counts under Poisson distributions."""
+    if _asks and (taken := _taken_over(poisson_nll_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     return ops.poisson_nll_loss(input, target, log_input, full, eps, code)
 
@@ -181,6 +212,8 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Tensor:
     """x where the target is 1, max(0, margin - x) where it is -1."""
+    if _asks and (taken := _taken_over(hinge_embedding_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     return ops.hinge_embedding_loss(input, target, margin, code)
 
@@ -189,6 +222,8 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
+    if _asks and (taken := _taken_over(margin_ranking_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension "
@@ -200,6 +235,8 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target * x))."""
+    if _asks and (taken := _taken_over(soft_margin_loss, locals())):
+        return taken[0]
     return ops.soft_margin_loss(input, target, reduction_code(reduction, size_average, reduce))
 
 
@@ -207,6 +244,8 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
                       weight: Tensor | None = None, size_average: bool | None = None,
                       reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """Mean of max(0, margin - x_y + x_j)^p over the classes j."""
+    if _asks and (taken := _taken_over(multi_margin_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -218,6 +257,8 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                            reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """Mean of max(0, 1 - x_y + x_j) over labels y and classes j that are none."""
+    if _asks and (taken := _taken_over(multilabel_margin_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     return ops.multilabel_margin_loss(input, target, code)
 
@@ -226,6 +267,8 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
                                 size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Tensor:
     """Mean over the classes of their binary cross entropies with logits."""
+    if _asks and (taken := _taken_over(multilabel_soft_margin_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     terms = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
@@ -237,6 +280,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
                           size_average: bool | None = None, reduce: bool | None = None,
                           reduction: str = "mean") -> Tensor:
     """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
+    if _asks and (taken := _taken_over(cosine_embedding_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     return ops.cosine_embedding_loss(input1, input2, target, margin, code)
 
@@ -246,6 +291,8 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:
     """max(0, distance to positive - distance to negative + margin)."""
+    if _asks and (taken := _taken_over(triplet_margin_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -256,6 +303,8 @@ def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative
                                       distance_function=None, margin: float = 1.0,
                                       swap: bool = False, reduction: str = "mean") -> Tensor:
     """`triplet_margin_loss` with a distance of the user's own."""
+    if _asks and (taken := _taken_over(triplet_margin_with_distance_loss, locals())):
+        return taken[0]
     code = reduction_code(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -273,6 +322,8 @@ def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths, target_lengths, blank: int = 0,
              reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
     """Minus the log likelihood of label sequences, summed over all their alignments."""
+    if _asks and (taken := _taken_over(ctc_loss, locals())):
+        return taken[0]
     return ops.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank,
                         reduction_code(reduction), zero_infinity)
 
@@ -286,6 +337,8 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     `linear_weight` may have further dims between classes and features, for a loss per position.
     `options` (see `LinearCrossEntropyOptions`) asks for less memory and does not change the value.
     """
+    if _asks and (taken := _taken_over(linear_cross_entropy, locals())):
+        return taken[0]
     if input.ndim not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
     if linear_weight.ndim < 2:

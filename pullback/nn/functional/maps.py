@@ -8,13 +8,21 @@ from typing import Any
 from ...autograd.grad_mode import no_grad
 from ...core.handle import Tensor
 from ...table.packets import ops
+from ...tensor.overridable import asks_in as _asks_in
+from ...tensor.overridable import overridable as _overridable
+from ...tensor.overridable import taken_over as _taken_over
+
+_asks = _asks_in(globals())
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`."""
+    if _asks and (taken := _taken_over(linear, (input, weight, bias))):
+        return taken[0]
     return ops.linear(input, weight, bias)
 
 
+@_overridable
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1 @ weight[k] @ input2 + bias[k]` for each k."""
     return ops.bilinear(input1, input2, weight, bias)
@@ -23,6 +31,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None,
                bias: Tensor | None = None, out_dtype=None) -> Tensor:
     """Matrix products of groups of rows or columns; `offs` are where the groups end."""
+    if _asks and (taken := _taken_over(grouped_mm, locals())):
+        return taken[0]
     return ops._grouped_mm(mat_a, mat_b, offs, bias, out_dtype)
 
 
@@ -30,6 +40,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
               max_norm: float | None = None, norm_type: float = 2.0,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
     """Rows of `weight` at the given indices."""
+    if _asks and (taken := _taken_over(embedding, locals())):
+        return taken[0]
     if padding_idx is None:
         padding_idx = -1
     else:
@@ -62,6 +74,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
                   padding_idx: int | None = None) -> Tensor:
     """Sums, means or maxima of rows of `weight`; bags start at `offsets`, or are the rows of a
     matrix of indices."""
+    if _asks and (taken := _taken_over(embedding_bag, locals())):
+        return taken[0]
     if weight.dtype.category == 1 and input.dtype.is_floating_point:
         warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage "
                       "`embedding_bag(weight, input, ...)` is deprecated, and should now be "
@@ -111,6 +125,7 @@ def _check_bag(input, weight, offsets, mode, scale_grad_by_freq, sparse, per_sam
                                   f"mode='{mode}').")
 
 
+@_overridable
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Rows with a single one at the given class."""
     return ops.one_hot(input, num_classes)
@@ -120,51 +135,55 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
 # Convolutions and sliding blocks
 
 
+@_overridable
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-           padding: Any = 0,
-           dilation: Any = 1, groups: int = 1) -> Tensor:
+           padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution of signals (batch, channel, time)."""
     return ops.conv1d(input, weight, bias, stride, padding, dilation, groups)
 
 
+@_overridable
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-           padding: Any = 0,
-           dilation: Any = 1, groups: int = 1) -> Tensor:
+           padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution of images (batch, channel, height, width)."""
     return ops.conv2d(input, weight, bias, stride, padding, dilation, groups)
 
 
+@_overridable
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-           padding: Any = 0,
-           dilation: Any = 1, groups: int = 1) -> Tensor:
+           padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution of volumes (batch, channel, depth, height, width)."""
     return ops.conv3d(input, weight, bias, stride, padding, dilation, groups)
 
 
+@_overridable
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-                     padding: Any = 0,
-                     output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:
+                     padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+                     dilation: Any = 1) -> Tensor:
     """Transpose of the convolution of signals."""
     return ops.conv_transpose1d(input, weight, bias, stride, padding, output_padding, groups,
                                 dilation)
 
 
+@_overridable
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-                     padding: Any = 0,
-                     output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:
+                     padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+                     dilation: Any = 1) -> Tensor:
     """Transpose of the convolution of images."""
     return ops.conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups,
                                 dilation)
 
 
+@_overridable
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
-                     padding: Any = 0,
-                     output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:
+                     padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+                     dilation: Any = 1) -> Tensor:
     """Transpose of the convolution of volumes."""
     return ops.conv_transpose3d(input, weight, bias, stride, padding, output_padding, groups,
                                 dilation)
 
 
+@_overridable
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Convolution of (time, batch, channel) over time."""
     return ops.conv_tbc(input, weight, bias, pad)
@@ -173,10 +192,14 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 def unfold(input: Tensor, kernel_size, dilation: Any = 1, padding: Any = 0,
            stride: Any = 1) -> Tensor:
     """The sliding blocks of images as columns."""
+    if _asks and (taken := _taken_over(unfold, locals())):
+        return taken[0]
     return ops.im2col(input, kernel_size, dilation, padding, stride)
 
 
 def fold(input: Tensor, output_size, kernel_size, dilation: Any = 1, padding: Any = 0,
          stride: Any = 1) -> Tensor:
     """Images from columns of sliding blocks; overlapping blocks add up."""
+    if _asks and (taken := _taken_over(fold, locals())):
+        return taken[0]
     return ops.col2im(input, output_size, kernel_size, dilation, padding, stride)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import warnings
 
 from ...core.handle import Tensor
-from ...core.state import fast
 from ...table.packets import ops
+from ...tensor.overridable import asks_in as _asks_in
+from ...tensor.overridable import taken_over as _taken_over
+from ...threads.state import fast
 from .arguments import _activation
+
+_asks = _asks_in(globals())
 
 
 def _check_p(p: float) -> None:
@@ -17,6 +21,8 @@ def _check_p(p: float) -> None:
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero each element with probability p and scale the rest by 1 / (1 - p)."""
+    if _asks and (taken := _taken_over(dropout, locals())):
+        return taken[0]
     _check_p(p)
     if not training or p == 0:
         return ops.dropout(input, p, training) if fast["ACTIVE"] else input
@@ -27,6 +33,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
                   inplace: bool = False) -> Tensor:
     """Dropout that keeps the mean and variance of self-normalising networks."""
+    if _asks and (taken := _taken_over(alpha_dropout, locals())):
+        return taken[0]
     _check_p(p)
     return _activation("alpha_dropout", inplace, input, p, training)
 
@@ -34,6 +42,8 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
                           inplace: bool = False) -> Tensor:
     """`alpha_dropout` of whole channels."""
+    if _asks and (taken := _taken_over(feature_alpha_dropout, locals())):
+        return taken[0]
     _check_p(p)
     return _activation("feature_alpha_dropout", inplace, input, p, training)
 
@@ -51,9 +61,16 @@ def _channel_dropout(rank: int, input: Tensor, p: float, training: bool,
     return out
 
 
+def _warn_of_rank(name: str, input: Tensor) -> None:
+    warnings.warn(f"{name}: Received a {input.ndim}-D input to {name}, which is "
+                  "deprecated and will result in an error in a future release.", stacklevel=3)
+
+
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True,
               inplace: bool = False) -> Tensor:
     """Zero whole channels of (N, C, L) or (C, L) with probability p."""
+    if _asks and (taken := _taken_over(dropout1d, locals())):
+        return taken[0]
     if input.ndim not in (2, 3):
         raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D "
                            "input. Note that dropout1d exists to provide channel-wise dropout on "
@@ -65,9 +82,10 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True,
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True,
               inplace: bool = False) -> Tensor:
     """Zero whole channels of (N, C, H, W) with probability p."""
+    if _asks and (taken := _taken_over(dropout2d, locals())):
+        return taken[0]
     if input.ndim not in (3, 4):
-        warnings.warn(f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is "
-                      "deprecated and will result in an error in a future release.", stacklevel=2)
+        _warn_of_rank("dropout2d", input)
     elif input.ndim == 3:
         warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise "
                       "1D dropout behavior is desired - input is interpreted as shape (N, C, L).",
@@ -78,7 +96,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True,
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True,
               inplace: bool = False) -> Tensor:
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W) with probability p."""
+    if _asks and (taken := _taken_over(dropout3d, locals())):
+        return taken[0]
     if input.ndim not in (4, 5):
-        warnings.warn(f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is "
-                      "deprecated and will result in an error in a future release.", stacklevel=2)
+        _warn_of_rank("dropout3d", input)
     return _channel_dropout(3, input, p, training, inplace)

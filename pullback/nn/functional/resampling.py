@@ -7,9 +7,15 @@ import warnings
 
 from ...core.handle import Tensor
 from ...table.packets import ops
+from ...tensor.overridable import asks_in as _asks_in
+from ...tensor.overridable import overridable as _overridable
+from ...tensor.overridable import taken_over as _taken_over
 from .arguments import _sequence
 
+_asks = _asks_in(globals())
 
+
+@_overridable
 def pad(input: Tensor, pad, mode: str = "constant", value: float | None = None) -> Tensor:
     """Extend the last dims; `pad` lists (before, after) from the last dim on."""
     if mode == "constant":
@@ -57,6 +63,8 @@ def interpolate(input: Tensor, size=None, scale_factor=None, mode: str = "neares
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
                 antialias: bool = False) -> Tensor:
     """Signals, images or volumes resized to a size or by a factor."""
+    if _asks and (taken := _taken_over(interpolate, locals())):
+        return taken[0]
     flags: list = []
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
@@ -93,6 +101,8 @@ def interpolate(input: Tensor, size=None, scale_factor=None, mode: str = "neares
 def upsample(input: Tensor, size=None, scale_factor=None, mode: str = "nearest",
              align_corners: bool | None = None) -> Tensor:
     """The old name of `interpolate`."""
+    if _asks and (taken := _taken_over(upsample, locals())):
+        return taken[0]
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` "
                   "instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
@@ -100,6 +110,8 @@ def upsample(input: Tensor, size=None, scale_factor=None, mode: str = "nearest",
 
 def upsample_nearest(input: Tensor, size=None, scale_factor=None) -> Tensor:
     """`interpolate` to the nearest element."""
+    if _asks and (taken := _taken_over(upsample_nearest, locals())):
+        return taken[0]
     warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use "
                   "`nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
@@ -107,6 +119,8 @@ def upsample_nearest(input: Tensor, size=None, scale_factor=None) -> Tensor:
 
 def upsample_bilinear(input: Tensor, size=None, scale_factor=None) -> Tensor:
     """Bilinear `interpolate` with aligned corners."""
+    if _asks and (taken := _taken_over(upsample_bilinear, locals())):
+        return taken[0]
     warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use "
                   "`nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
@@ -127,6 +141,8 @@ def _aligned(name: str, align_corners: bool | None) -> bool:
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Tensor:
     """Values of images or volumes at the points of a grid, whose coordinates are in [-1, 1]."""
+    if _asks and (taken := _taken_over(grid_sample, locals())):
+        return taken[0]
     if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
         raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' "
                          f"or 'bicubic', but got: '{mode}'")
@@ -140,6 +156,8 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
 
 def affine_grid(theta: Tensor, size, align_corners: bool | None = None) -> Tensor:
     """Grids for `grid_sample` from a batch of affine maps."""
+    if _asks and (taken := _taken_over(affine_grid, locals())):
+        return taken[0]
     align_corners = _aligned("affine_grid", align_corners)
     if not theta.dtype.is_floating_point:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
@@ -162,19 +180,27 @@ def affine_grid(theta: Tensor, size, align_corners: bool | None = None) -> Tenso
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Each r * r channels become blocks of r by r pixels."""
+    if _asks and (taken := _taken_over(pixel_shuffle, (input, upscale_factor))):
+        return taken[0]
     return ops.pixel_shuffle(input, upscale_factor)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Blocks of r by r pixels become r * r channels."""
+    if _asks and (taken := _taken_over(pixel_unshuffle, (input, downscale_factor))):
+        return taken[0]
     return ops.pixel_unshuffle(input, downscale_factor)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Channels in groups are interleaved."""
+    if _asks and (taken := _taken_over(channel_shuffle, (input, groups))):
+        return taken[0]
     return ops.channel_shuffle(input, groups)
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """The same as `channel_shuffle`."""
+    if _asks and (taken := _taken_over(native_channel_shuffle, (input, groups))):
+        return taken[0]
     return ops.native_channel_shuffle(input, groups)

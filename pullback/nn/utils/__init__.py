@@ -6,8 +6,10 @@ Each file is loaded when one of its names is used for the first time.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
+from ...facade import Shelf
 from . import rnn as rnn
 from .spectral_norm import remove_spectral_norm, spectral_norm  # functions named as their files
 from .weight_norm import remove_weight_norm, weight_norm
@@ -62,3 +64,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__():
     return sorted({*globals(), *__all__})
+
+
+sys.modules[__name__].__class__ = Shelf

@@ -8,17 +8,26 @@ from collections.abc import Iterable
 
 from ...autograd.grad_mode import no_grad
 from ...core.handle import Tensor
+from ...parts.trees import has_parts
 from ...table.packets import ops
+from ...threads.state import fast
 
 
 def _listed(tensors: Iterable[Tensor] | Tensor) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
+def _numbers(tensors: list[Tensor]) -> list[Tensor]:
+    """Of sparse gradients their values, those of one place added up."""
+    if not fast["PARTS"]:
+        return tensors
+    return [t.own_values() if has_parts(t) else t for t in tensors]
+
+
 def _by_kind(tensors: list[Tensor]) -> list[list[Tensor]]:
     """Tensors of one device and dtype together, as PyTorch orders them."""
     groups: dict = {}
-    for tensor in tensors:
+    for tensor in _numbers(tensors):
         groups.setdefault((tensor.device, tensor.dtype), []).append(tensor)
     return list(groups.values())
 

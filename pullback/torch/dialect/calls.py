@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ... import errors
 from ...array.size import Symbolic
-from ...core.factories import added
 from ...core.formula import Rule
 from ...core.handle import Tensor, make
-from ...core.op import OpOverload, overload
-from ...core.stack import lifted
+from ...core.overload import OpOverload, overload
 from ...graph.dialect import Dialect
 from ...graph.make_fx import Recorder
 from ...graph.node import Node
-from ...interp.operator_dispatch import NUMBERED, of_formula
+from ...interp.factories import added
+from ...interp.operator_dispatch import of_formula
+from ...memory.fresh import lifted
 from ...table.packets import ops
+from ...threads.state import calling
 from .formulas import matches, rule
 from .parts import TRACED
 
@@ -74,14 +74,14 @@ class TorchDialect(Dialect):
         forward = recorder.pulled is None
         if forward and ov.name in _SLICES:
             args = _bounded(args, _SLICES[ov.name])
-        elif forward and "pin_memory" not in kwargs:
+        elif forward and "pin_memory" not in kwargs and not _inside(recorder.composing):
             kwargs = {**kwargs, **added(ov, any(isinstance(v, Node) for v in flat))}
-        if ov.name in NUMBERED and len(args) == 2 and not kwargs and (
+        if ov.op.with_number and len(args) == 2 and not kwargs and (
                 isinstance(args[1], (int, float, complex)) and self._compiled(recorder, args[1])):
-            ov = overload(NUMBERED[ov.name])
+            ov = overload(ov.op.with_number)
             self._numbers[id(args[1])] = args[1]
         if forward and ov.name in _CORRECTED and not kwargs and len(args) > 1 and (
-                args[1] is not None and not _called_directly()):
+                args[1] is not None and calling.by is not ov):
             kwargs = {"correction": 1}  # of the overload that PyTorch chooses for `x.std(1)`
         return ov, args, kwargs
 
@@ -109,12 +109,10 @@ def _bounded(args: list, at: int) -> list:
     return args
 
 
-def _called_directly() -> bool:
-    """Did the user call the operator itself, not a function of the package?"""
-    frame, last = sys._getframe(2), None
-    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
-        frame, last = frame.f_back, frame.f_code
-    return last is OpOverload.__call__.__code__
+def _inside(composing: list) -> bool:
+    """Is what is recorded a part of another operator?  `resize_` is one of ours alone."""
+    ov = composing[-1] if composing else None
+    return ov is not None and ov.name != "resize_"
 
 
 def _composed(composing: list) -> bool:

@@ -14,8 +14,8 @@ from ...array import dtype as dt
 from ...array.dims import may_overlap, wrap_dim, wrap_dims
 from ...array.layout import STRIDED
 from ...core.formula import Rule
-from ...core.op import OpOverload, registry
-from ...core.state import recording
+from ...core.op import registry
+from ...core.overload import OpOverload
 from ...formulas.factor import eigh_grad, qr_grad, svd_grad
 from ...formulas.linalg import (
     diagonal_of,
@@ -37,6 +37,7 @@ from ...formulas.pointwise import (
 from ...formulas.reduce import _spread_of, norm_pullback, restore, std_pullback
 from ...formulas.shape import _both, as_strided_backward
 from ...table.packets import ops
+from ...threads.state import recording
 
 
 def zeros_in(shape, dtype, grad):

@@ -15,9 +15,10 @@ from ...capture.subclasses import is_wrapper, rebuilt
 from ...core.events import FOLLOWS, OVERWRITES, REFRESHES, SCATTERS, VIEWED, WROTE_VIEW
 from ...core.handle import Tensor, make
 from ...core.project import project
-from ...memory.views import _recording, replay, scatter
+from ...memory.views import recording_set, replay, scatter
 from ...table.packets import ops
 from .calls import TorchDialect
+from .convention import TorchConvention
 from .view_writes import slices
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class JointDialect(TorchDialect):
 
     def __init__(self, compositions: Mapping[str, Callable]):
         super().__init__(compositions)
+        self.convention = TorchConvention()
         self._written: Tensor | None = None  # the view that was written last, by its place
         self._old: dict = {}  # what is about to be overwritten -> a copy for its pullback
         self.events = {
@@ -48,15 +50,16 @@ class JointDialect(TorchDialect):
             needed = not guard or any(getattr(flat[rule.inputs[g]], "_edge", None) is not None
                                       for g in guard)
             if kind == "arg" and name == rule.schema.args[0].name and needed:
-                with _recording(level.level, False):
-                    old = self._old[t._data] = ops.clone(make(t._data))
+                with recording_set(level.level, False):
+                    old = self._old[t._payload] = ops.clone(make(t._payload))
                     level.node(old).meta["partitioner_tag"] = "is_forward"
 
     def recorded(self, level: Capture, flat: tuple, out: Any) -> None:
-        old = self._old.pop(flat[0]._data, None) if self._old and flat else None
+        old = self._old.pop(flat[0]._payload, None) if self._old and flat else None
         node = getattr(out, "_edge", None)
         if old is not None and node is not None and node.saved:
-            node.saved = tuple(old if isinstance(v, Tensor) and v._data is flat[0]._data else v
+            node.saved = tuple(old if isinstance(v, Tensor)
+                               and v._payload is flat[0]._payload else v
                                for v in node.saved)
 
     # writes through views
@@ -68,28 +71,28 @@ class JointDialect(TorchDialect):
         node = slices(base, chain, new, by, level.pull)
         if node is None:
             return None
-        with _recording(level.level, False):
-            whole = scatter(make(base._data), chain, make(new._data))
+        with recording_set(level.level, False):
+            whole = scatter(make(base._payload), chain, make(new._payload))
         whole._edge = node
         return whole
 
     def _wrote_view(self, level: Capture, x: Tensor) -> None:
         # as often as PyTorch takes the view: the numbers of nodes show it
-        with _recording(level.level, False):
-            replay(make(x._link.base._data), x._link.chain)
+        with recording_set(level.level, False):
+            replay(make(x._link.base._payload), x._link.chain)
         self._written = x if x._link.chain[0][0].name == "as_strided" else None
 
     def _refreshes(self, level: Capture) -> None:
         # the first look at another view after such a write takes it once more
         x, self._written = self._written, None
         if x is not None:
-            with _recording(level.level, False):
-                replay(make(x._link.base._data), x._link.chain)
+            with recording_set(level.level, False):
+                replay(make(x._link.base._payload), x._link.chain)
 
     def _viewed(self, level: Capture, cell: Any) -> bool:
         """Is a view of this memory taken again when it is used first?  It was written, then."""
-        turns = sum(len(v.steps) for v in level.views.values() if v.handle._cell is cell)
-        return cell.version > turns
+        reshapes = sum(len(v.steps) for v in level.memory.views.values() if v.handle._cell is cell)
+        return cell.version > reshapes
 
     def _follows(self, level: Capture, value: Tensor) -> Tensor:
         """A detached alias is brought up to date by a node."""
@@ -109,7 +112,7 @@ class JointDialect(TorchDialect):
         results = [
             project(g, meta[0], meta[1], node, i)
             if need and g is not None and meta is not None and (
-                g._data.shape != meta[0] or g._data.dtype != meta[1])
+                g._payload.shape != meta[0] or g._payload.dtype != meta[1])
             else g
             for i, (g, need, meta) in enumerate(zip(results, needs, node.metas))
         ]
@@ -143,7 +146,7 @@ def _detach_saved(level: Capture, node: Any) -> None:
 
 def _detached_twice(level: Capture, values: list[Tensor]) -> list[Tensor]:
     """The same values detached, behind the last of them in the graph, and again here."""
-    recorder, nodes = level.recorder, [v._data.node for v in values]
+    recorder, nodes = level.recorder, [v._payload.node for v in values]
     if not nodes or any("kept" in n.meta for n in nodes):
         return values
     kept, point = [], max(nodes) if len(nodes) > 1 else nodes[0]
@@ -153,10 +156,10 @@ def _detached_twice(level: Capture, values: list[Tensor]) -> list[Tensor]:
         point = point.next
     for v in values:
         with recorder.graph.inserting_after(point):
-            point = recorder.call(level.apart, (v._data.node,), v._data.inner)
+            point = recorder.call(level.apart, (v._payload.node,), v._payload.inner)
         kept.append(point)
         point.meta["partitioner_tag"] = "is_forward"
-    later = [recorder.call(level.apart, (k,), v._data.inner) for k, v in zip(kept, values)]
+    later = [recorder.call(level.apart, (k,), v._payload.inner) for k, v in zip(kept, values)]
     for n in (*kept, *later):
         n.meta["kept"] = True
-    return [level.wrap(v._data.inner, n) for v, n in zip(values, later)]
+    return [level.wrap(v._payload.inner, n) for v, n in zip(values, later)]

@@ -43,13 +43,13 @@ def number(value, like, dtype=None):
 
 @shows("where.ScalarOther")
 def _where_other(condition, self, other):
-    dtype = dt.result_type([self._data, other])
+    dtype = dt.result_type([self._payload, other])
     return ops.where(condition, self.to(dtype), number(other, self, dtype))
 
 
 @shows("where.ScalarSelf")
 def _where_self(condition, self, other):
-    dtype = dt.result_type([other._data, self])
+    dtype = dt.result_type([other._payload, self])
     return ops.where(condition, number(self, other, dtype), other.to(dtype))
 
 
@@ -262,7 +262,7 @@ def _cosine_similarity(x1, x2, dim, eps):
 
 def _at_least(x, least):
     """Clamped, with the derivative of what is clamped."""
-    return make(ops.clamp_min(make(x._data), least)._data, x._edge)
+    return make(ops.clamp_min(make(x._payload), least)._payload, x._edge)
 
 
 @shows("scaled_dot_product_attention")
@@ -338,7 +338,7 @@ def _check(input, hidden, w_ih, w_hh) -> None:
 
 @shows("reshape", table=EXPLICIT)
 def _reshape(self, shape):
-    if is_buffer(self._data):
+    if is_buffer(self._payload):
         return NotImplemented
     size = infer_size(shape, self.numel())
     if view_strides(self.shape, self.stride(), size) is not None:

@@ -54,7 +54,7 @@ def slices(base: Tensor, chain: tuple, new: Tensor, by, pull):
         return None
     if inner.grouped or inner.outputs != 1 or rule.lists[0]:
         return None
-    metas = [None if base._edge is None else (base._data.shape, base._data.dtype),
+    metas = [None if base._edge is None else (base._payload.shape, base._payload.dtype),
              *inner.metas[1:]]
     node = make_node(Slices, Slices._Rule, (base._edge, *inner.edges[1:]), tuple(metas), (),
                      inner.level)

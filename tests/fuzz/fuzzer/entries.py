@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 import pullback as pb
-from pullback.core.op import overload_of, registry
+from pullback.core.op import registry
+from pullback.core.overload import overload_of
 from pullback.testing import samples
 
 from .program import FLOATS, Input

@@ -308,20 +308,20 @@ TRANSFORMS = (
 )
 
 
-def control(b) -> bool:
+def of_one_or_two(b, texts, trait) -> bool:
     x = b.real(1)
     y = b.partner(x)
-    text = b.choose(CONTROL)
-    return b.step(text.format(x=x, y=y), [x, y] if "{y}" in text else [x], f"control {text[:60]}",
-                  traits={"control"})
+    text = b.choose(texts)
+    return b.step(text.format(x=x, y=y), [x, y] if "{y}" in text else [x], f"{trait} {text[:60]}",
+                  traits={trait})
+
+
+def control(b) -> bool:
+    return of_one_or_two(b, CONTROL, "control")
 
 
 def transform(b) -> bool:
-    x = b.real(1)
-    y = b.partner(x)
-    text = b.choose(TRANSFORMS)
-    return b.step(text.format(x=x, y=y), [x, y] if "{y}" in text else [x], f"transform {text[:60]}",
-                  traits={"transform"})
+    return of_one_or_two(b, TRANSFORMS, "transform")
 
 
 FUNCTIONS = (

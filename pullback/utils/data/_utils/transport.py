@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.handle import Tensor
+from ....core.handle import Tensor, is_composed
 from ....interp.operator_dispatch import Outer
 from ....memory.reading import concrete
 from ....memory.shared import pass_on, taken, unnamed
@@ -39,8 +39,8 @@ class _Pickler(pickle.Pickler):
             raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which "
                                "requires_grad: history does not cross from one process to "
                                "another\n  Fix: detach() it in the dataset or collate_fn")
-        if obj._data.__class__ is Outer:
-            return NotImplemented  # a wrapper says itself what it is made of
+        if obj._payload.__class__ is Outer or is_composed(obj):
+            return NotImplemented  # it says itself what it is made of
         array = concrete(obj, "sending it to another process")
         return _rebuild, (type(obj), array, obj.requires_grad, dict(obj.__dict__))
 

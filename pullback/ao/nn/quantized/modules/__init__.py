@@ -1,0 +1,35 @@
+"""Layers from integers to integers."""
+
+from .....nn import MaxPool2d
+from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .embedding_ops import Embedding, EmbeddingBag
+from .functional_modules import FloatFunctional, FXFloatFunctional, QFunctional
+from .layers import (
+    ELU,
+    BatchNorm2d,
+    BatchNorm3d,
+    DeQuantize,
+    Dropout,
+    GroupNorm,
+    Hardswish,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+    LeakyReLU,
+    PReLU,
+    Quantize,
+    ReLU6,
+    Sigmoid,
+    Softmax,
+)
+from .linear import Linear
+
+__all__ = [
+    "ELU", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
+    "ConvTranspose2d", "ConvTranspose3d", "DeQuantize", "Dropout", "Embedding", "EmbeddingBag",
+    "FXFloatFunctional", "FloatFunctional", "GroupNorm", "Hardswish",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear",
+    "MaxPool2d", "PReLU", "QFunctional", "Quantize", "ReLU6", "Sigmoid",
+    "Softmax",
+]

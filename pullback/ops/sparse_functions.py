@@ -1,0 +1,123 @@
+"""Functions with sparse tensors under the names of PyTorch's operators.
+
+`sparse/` does the work, by compositions of operators on parts, which the derivatives are of; an
+entry is what `torch.ops.aten` calls.  Parts and conversions are in `sparse_parts.py`.
+"""
+
+from __future__ import annotations
+
+from ..array import dtype as dt
+from ..core.op import Composite
+from ..table.packets import ops
+from .sparse_parts import needs_sparse
+
+
+class SparseFunction(Composite):
+    """A function of which an argument is sparse."""
+
+    method = function = False
+    of_parts = True
+
+
+class sparse_mask(SparseFunction):
+    """The elements of a tensor at the entries of another."""
+
+    schema = "sparse_mask(Tensor self, Tensor mask) -> Tensor"
+    method = True
+
+    def compose(self, mask):
+        needs_sparse(mask, "sparse_mask: mask")
+        from ..sparse.masked import sparse_mask as at
+
+        return at(self, mask)
+
+
+class _sparse_addmm(SparseFunction):
+    """A matrix and the product of a sparse one and a dense one."""
+
+    schema = ("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, "
+              "Scalar alpha=1) -> Tensor")
+
+    def compose(self, mat1, mat2, beta, alpha):
+        return ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+    samples = lambda s: [s(s.real(2, 3), s.real(2, 4), s.real(4, 3), beta=2.0, alpha=0.5)]
+
+
+class sparse_sampled_addmm(SparseFunction):
+    """A product of dense matrices at the entries of a sparse one, which is added."""
+
+    schema = ("sparse_sampled_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, "
+              "Scalar alpha=1) -> Tensor")
+
+    def compose(self, mat1, mat2, beta, alpha):
+        needs_sparse(self, "sparse_sampled_addmm")
+        from ..sparse.products import sampled_addmm
+
+        return sampled_addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
+class _sparse_sparse_matmul(SparseFunction):
+    """The product of two sparse matrices."""
+
+    schema = "_sparse_sparse_matmul(Tensor self, Tensor other) -> Tensor"
+
+    def compose(self, other):
+        for t in (self, other):
+            needs_sparse(t, "_sparse_sparse_matmul")
+        from ..sparse.products import sparse_sparse
+
+        return sparse_sparse(self, other)
+
+
+class _sparse_mm_reduce_impl(SparseFunction):
+    """Sums, means or extremes of products along rows.
+
+    PyTorch's second result, which entry an extreme is of, is for its derivative; here it is empty.
+    """
+
+    schema = "_sparse_mm_reduce_impl(Tensor self, Tensor other, str reduce) -> (Tensor, Tensor)"
+
+    def compose(self, other, reduce):
+        needs_sparse(self, "_sparse_mm_reduce_impl")
+        from ..sparse.weighted import mm_reduce
+
+        return mm_reduce(self, other, reduce), ops.empty((0,), dtype=dt.int64)
+
+
+class _sparse_sum(SparseFunction):
+    """Sums over some dims: sparse as long as one of its sparse dims is left."""
+
+    schema = "_sparse_sum.dim(Tensor self, int[1] dim) -> Tensor"
+
+    def compose(self, dim):
+        needs_sparse(self, "_sparse_sum")
+        from ..sparse.reductions import total
+
+        return total(self, dim)
+
+
+class SparseSoftmax(SparseFunction):
+    """Entries after exp(), divided by the sum of those along a dim."""
+
+    log = False
+
+    @classmethod
+    def compose(cls, self, dim, half_to_float):
+        needs_sparse(self, cls.base_name)
+        from ..sparse.softmax import softmax_of
+
+        return softmax_of(self, dim, dt.float32 if half_to_float else None, cls.log)
+
+
+class _sparse_softmax(SparseSoftmax):
+    """Softmax of the specified entries along a dim."""
+
+    schema = "_sparse_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+
+
+class _sparse_log_softmax(SparseSoftmax):
+    """Logarithm of the softmax of the specified entries along a dim."""
+
+    schema = "_sparse_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+    log = True

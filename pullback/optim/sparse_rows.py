@@ -1,0 +1,131 @@
+"""Steps of parameters whose gradients are sparse: only rows that a gradient has are touched.
+
+SGD, Adagrad and SparseAdam take such gradients as PyTorch's do.  The others refuse them, unless the
+option `sparse` of a group says what to do: "dense" makes them dense, "lazy" runs the formula on the
+rows of the gradient.  A lazy step first catches up what those rows have missed: averages decay, and
+so do parameters with weight decay, by as many steps as passed since a row was last used.
+`Descent.catch_up()` does the same for all rows.  Read `descent.py` first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import errors
+from ..core.handle import Tensor
+from ..parts.trees import has_parts
+from ..table.packets import ops
+from . import capture
+from .formula import on
+from .update import Row, apply
+
+KINDS = (None, "lazy", "dense")
+
+
+def option(sparse: str | None) -> dict:
+    """The option of a group, where a call has given it."""
+    if sparse not in KINDS:
+        raise ValueError(f"Invalid sparse value: {sparse!r}; it is one of {KINDS}")
+    return {} if sparse is None else {"sparse": sparse}
+
+
+def of(group: dict) -> list[tuple[Tensor, Any]]:
+    """The parameters of a group whose gradients are sparse, with them."""
+    found = [(p, p.grad) for p in group["params"] if p.grad is not None and has_parts(p.grad)]
+    level = capture.owner()
+    if found and level is not None:
+        raise level.unfollowed(errors.text(
+            "a step with sparse gradients finds rows by values, which a compiled function cannot "
+            f"do ({errors.user_line(2)})", cure="compile the function without the step"))
+    return found
+
+
+def whole(group: dict, pairs: list) -> list:
+    """Parameters with the gradients that the formula takes as they are, or that are made dense."""
+    if group.get("sparse") == "dense":
+        return [(p, g.to_dense() if has_parts(g) else g) for p, g in pairs]
+    return [(p, g) for p, g in pairs if not has_parts(g)]
+
+
+def step(optimizer: Any, group: dict) -> None:
+    """Update the parameters of a group whose gradients are sparse."""
+    option(group.get("sparse"))
+    for p, g in of(group):
+        if group.get("sparse") == "lazy":
+            on_rows(optimizer, group, p, g, True)
+        elif group.get("sparse") != "dense":  # else it is among the others
+            optimizer.check_sparse(group)
+            optimizer.sparse_step(group, p, g)
+
+
+def on_rows(optimizer: Any, group: dict, p: Tensor, g: Any, lazy: bool = False) -> None:
+    """The formula on the rows that a gradient has."""
+    rule, names = optimizer.rule, optimizer.buffers(group)
+    if not rule.elementwise:
+        raise RuntimeError(optimizer.sparse_refusal())
+    g = g.coalesce()
+    at, values = tuple(g.indices().unbind(0)), g.values()
+    state = optimizer.state[p]
+    if not state:
+        state.update(optimizer.start(p, group))
+    fresh = not lazy and any(n not in state for n in names)
+    if lazy:
+        caught_up(optimizer, group, p, at, tuple(g.shape[:g.sparse_dim()]))
+    rows = Row(p[at].detach(), values, [state[n][at] for n in names],
+               [state[n] for n in rule.counters])
+    rows.fresh = fresh
+    apply(rule, names, [rows], optimizer.options(group))
+    p[at] = rows.param
+    for name, buffer in zip(names, rows.buffers):
+        state[name][at] = buffer
+
+
+def caught_up(optimizer: Any, group: dict, p: Tensor, at: tuple, sizes: tuple) -> None:
+    """Let rows decay for the steps that they have missed, and note that they have this one."""
+    state = optimizer.state[p]
+    if "rows_seen" not in state:
+        state["rows_seen"] = ops.zeros(sizes, dtype=ops.arange(1).dtype)
+        state["rows_step"] = ops.zeros([], dtype=ops.arange(1).dtype)
+    state["rows_step"] += 1
+    _decay(optimizer, group, p, at, state["rows_step"] - 1 - state["rows_seen"][at])
+    state["rows_seen"][at] = state["rows_step"].expand(at[0].shape)
+
+
+def _decay(optimizer: Any, group: dict, p: Tensor, at: tuple, missed: Tensor) -> None:
+    """So many steps without a gradient, for rows."""
+    if not int(missed.sum()):
+        return
+    state, given = optimizer.state[p], optimizer.options(group)
+
+    def shrink(t: Tensor, factor: Any) -> None:
+        wide = missed.reshape([*missed.shape, *[1] * (p.ndim - missed.ndim)])
+        t[at] = t[at] * (factor ** wide.to(t.dtype if not t.is_complex() else t.real.dtype))
+
+    for name, factor in optimizer.forgets(group).items():
+        if name in state:
+            shrink(state[name], factor)
+    if on(given.get("weight_decay", 0)) and optimizer.shrinks(group):
+        shrink(p, 1 - float(given["lr"]) * float(given["weight_decay"]))
+
+
+def catch_up(optimizer: Any) -> None:
+    """Let all rows decay for the steps that they have missed."""
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            state = optimizer.state.get(p) or {}
+            if "rows_seen" in state:
+                seen = state["rows_seen"]
+                late = seen < state["rows_step"]
+                at = tuple(late.nonzero().unbind(1))
+                _decay(optimizer, group, p, at, state["rows_step"] - seen[at])
+                seen[at] = state["rows_step"].expand(at[0].shape)
+
+
+def descend(p: Tensor, g: Any, size: Any) -> None:
+    """`p -= size * g`; a sparse one is added at its entries."""
+    if has_parts(g):
+        g = g.coalesce()
+        at = tuple(g.indices().unbind(0))
+        p[at] = p[at] - g.values() * size  # writes those rows, where `index_put_` copies all
+    else:
+        p.sub_(g * size)

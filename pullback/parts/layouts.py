@@ -1,0 +1,42 @@
+"""Classes by the layouts that they have: `zeros(2, 3, layout=sparse_coo)` asks one for its rule.
+
+A package that has such classes registers them with `offer` when it is loaded; `prepare` loads it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .. import errors
+from ..array.layout import STRIDED, layout
+
+_HOMES = {f"sparse_{kind}": "sparse" for kind in ("coo", "csr", "csc", "bsr", "bsc")}
+classes: dict[layout, type] = {}
+
+
+def offer(cls: Any) -> None:
+    """Operators that are asked for tensors with the layout of a class look at its rules."""
+    classes[cls.own_layout] = cls
+
+
+def prepare(value: Any) -> None:
+    """Load what has a layout; refuse one that no class has."""
+    home = _HOMES.get(getattr(value, "name", ""))
+    if home is not None and value not in classes:
+        importlib.import_module(f"..{home}", __package__)
+    if value not in classes:
+        raise errors.NotInThisBuild(errors.text(
+            f"layout {value}: no function makes tensors with it ({errors.user_line(3)})",
+            cure="leave the layout away"))
+    from .rules import install
+
+    install()
+
+
+def asked(flat: tuple) -> type | None:
+    """The class whose layout is an argument of a call."""
+    for v in flat:
+        if v.__class__ is layout and v is not STRIDED:
+            return classes.get(v)
+    return None

@@ -1,0 +1,102 @@
+"""Where the entries of sparse tensors are: integers, and what follows from them.
+
+What takes time to find (rows of compressed entries, places in order) is kept (`memo.py`) with the
+integers it was found from, so that all tensors of one pattern share it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..core.handle import Tensor
+from ..table.packets import ops
+from .invariants import inside, inside_compressed
+from .memo import kept, kept_with
+
+
+class Distinct(NamedTuple):
+    """The places of a pattern, each once and in order, and which entry is at which."""
+
+    indices: Tensor  # (sparse dims, places)
+    inverse: Tensor  # entry -> number of its place
+
+
+def keys(indices: Tensor, sizes: tuple) -> Tensor:
+    """The places of entries as single numbers, in the order of rows."""
+    inside(indices, sizes)
+    found = indices[0]
+    for k in range(1, indices.shape[0]):
+        found = found * sizes[k] + indices[k]
+    return found
+
+
+def unkeyed(numbers: Tensor, sizes: tuple) -> Tensor:
+    """The coordinates of such numbers."""
+    found = []
+    for size in reversed(sizes[1:]):
+        found.append(numbers.remainder(size))
+        numbers = numbers.div(size, rounding_mode="floor")
+    return ops.stack([numbers, *reversed(found)])
+
+
+def distinct(indices: Tensor, sizes: tuple) -> Distinct:
+    """The places of entries without duplicates."""
+    def find() -> Distinct:
+        if not indices.shape[0]:  # one number with several values
+            n = indices.shape[1]
+            return Distinct(indices[:, :min(n, 1)], ops.zeros(n, dtype=indices.dtype))
+        found, inverse = ops._unique(keys(indices, sizes), True, True)
+        return Distinct(unkeyed(found, sizes), inverse)
+
+    return kept(indices, "distinct", find)
+
+
+def sums(values: Tensor, found: Distinct) -> Tensor:
+    """The values at distinct places: those of one place added up, truth values or-ed."""
+    n = found.indices.shape[1]
+    zeros = ops.zeros((n, *values.shape[1:]), dtype=values.dtype, device=values.device)
+    if str(values.dtype) == "torch.bool":
+        return zeros.long().index_add(0, found.inverse, values.long()) > 0
+    return zeros.index_add(0, found.inverse, values)
+
+
+def unbound(indices: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows and columns."""
+    return kept(indices, "unbound", lambda: (indices[0].contiguous(), indices[1].contiguous()))
+
+
+def places(t: Any) -> tuple[Tensor, Tensor]:
+    """Rows and columns of the entries of a compressed tensor, as `Compressed.entries` says."""
+    def find() -> tuple[Tensor, Tensor]:
+        inside_compressed(t)
+        compressed, plain = t.compressed_part.long(), t.plain_part.long()
+        n, batch = plain.shape[-1], compressed.shape[:-1]
+        outer = compressed.shape[-1] - 1
+        flat, count = compressed.reshape(-1, outer + 1), 1
+        for size in batch:
+            count = count * size
+        lengths = (flat[:, 1:] - flat[:, :-1]).reshape(-1)
+        long = ops.arange(count * outer, device=plain.device).repeat_interleave(
+            lengths, output_size=count * n)
+        short = plain.reshape(-1)
+        step = ops.arange(count, device=plain.device).repeat_interleave(n)
+        d = t.batch_dims
+        sizes = t._payload.shape[d], t._payload.shape[d + 1]
+        if t.blocked:
+            high, wide = t.values_part.shape[d + 1], t.values_part.shape[d + 2]
+        else:
+            high = wide = 1
+        rows, cols = (long, short) if t.by_rows else (short, long)
+        if t.by_rows:
+            cols = cols + step * (sizes[1] // wide)
+        else:
+            rows = rows + step * (sizes[0] // high)
+        if not t.blocked:
+            return rows, cols
+        rows = (rows.reshape(-1, 1, 1) * high + ops.arange(high).reshape(1, -1, 1)).expand(
+            -1, high, wide)
+        cols = (cols.reshape(-1, 1, 1) * wide + ops.arange(wide).reshape(1, 1, -1)).expand(
+            -1, high, wide)
+        return rows.reshape(-1), cols.reshape(-1)
+
+    return kept_with(t, "places", find)

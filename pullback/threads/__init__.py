@@ -1,0 +1,1 @@
+"""What every thread has for itself: the stack of levels, counters of the fast path, switches."""

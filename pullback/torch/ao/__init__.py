@@ -1,1 +1,0 @@
-"""`ao`: marks for a quantiser, which models carry; see `quantization.py`."""

@@ -1,0 +1,174 @@
+"""Entries of the table that are about sparse tensors: what `torch.ops.aten` calls.
+
+Every such entry has a row: the call, what it has to equal, and the inputs that PyTorch
+differentiates it in.
+"""
+
+import pytest
+
+import pullback as torch
+from pullback import func
+from pullback.core.op import registry
+from pullback.table.packets import load_all
+
+aten = torch.ops.aten
+AT = torch.tensor([[0, 2, 1, 0], [1, 0, 1, 1]])  # (0, 1) twice
+OTHER = torch.tensor([[0, 1, 2], [1, 1, 0]])
+D = torch.float64
+
+
+def coo(values):
+    return torch.sparse_coo_tensor(AT, values, (3, 2))
+
+
+def once(values):
+    return torch.sparse_coo_tensor(OTHER, values[:3], (3, 2), is_coalesced=False).coalesce()
+
+
+def csr(values):
+    return once(values).to_sparse_csr()
+
+
+def csc(values):
+    return once(values).to_sparse_csc()
+
+
+def full(values):
+    return torch.stack([values, values * 2, values + 1])[:, :2]
+
+
+def same(make, name):
+    return lambda v: getattr(make(v), name)()
+
+
+def whole(t):
+    return t.to_dense() if t.layout is not torch.strided else t
+
+
+def copied(name, make):
+    return lambda v: (getattr(aten, name)(make(v)), getattr(make(v), name.removesuffix("_copy"))())
+
+
+def converted(entry, method, *args, make=full, **kwargs):
+    return lambda v: (getattr(aten, entry)(make(v), *args, **kwargs),
+                      getattr(make(v), method)(*args, **kwargs))
+
+
+def along_columns(v, function):
+    """Of the entries of `once`: two in one column, one in the other."""
+    two, one = function(v[:2], 0), function(v[2:3], 0)
+    return torch.zeros(3, 2, dtype=D).index_put(tuple(OTHER), torch.cat([two, one]))
+
+
+MATRIX = torch.tensor([[1.0, 2.0, 0.5], [-1.0, 0.25, 3.0]], dtype=D)
+WIDE = torch.arange(9.0, dtype=D).reshape(3, 3)
+# entry -> (values -> (result, what it has to equal), is it differentiated?)
+ROWS = {
+    "_indices": (copied("_indices", coo), False), "indices": (copied("indices", once), False),
+    "_values": (copied("_values", coo), False), "values": (copied("values", once), True),
+    "crow_indices": (copied("crow_indices", csr), False),
+    "col_indices": (copied("col_indices", csr), False),
+    "ccol_indices": (copied("ccol_indices", csc), False),
+    "row_indices": (copied("row_indices", csc), False),
+    "_indices_copy": (copied("_indices_copy", coo), False),
+    "indices_copy": (copied("indices_copy", once), False),
+    "_values_copy": (copied("_values_copy", coo), False),
+    "values_copy": (copied("values_copy", once), True),
+    "crow_indices_copy": (copied("crow_indices_copy", csr), False),
+    "col_indices_copy": (copied("col_indices_copy", csr), False),
+    "ccol_indices_copy": (copied("ccol_indices_copy", csc), False),
+    "row_indices_copy": (copied("row_indices_copy", csc), False),
+    "_coalesce": (lambda v: (aten._coalesce(coo(v)), coo(v).coalesce()), True),
+    "_to_dense": (converted("_to_dense", "to_dense", make=coo), True),
+    "_to_sparse": (converted("_to_sparse", "to_sparse", layout=torch.sparse_csr), True),
+    "_to_sparse.sparse_dim": (
+        lambda v: (aten._to_sparse.sparse_dim(full(v), 1), full(v).to_sparse(1)), True),
+    "_to_sparse_csr": (converted("_to_sparse_csr", "to_sparse_csr"), True),
+    "_to_sparse_csc": (converted("_to_sparse_csc", "to_sparse_csc"), True),
+    "_to_sparse_bsr": (converted("_to_sparse_bsr", "to_sparse_bsr", (3, 2)), True),
+    "_to_sparse_bsc": (converted("_to_sparse_bsc", "to_sparse_bsc", (3, 2)), True),
+    "sparse_compressed_tensor.comp_plain_value_size": (lambda v: (
+        aten.sparse_compressed_tensor.comp_plain_value_size(
+            torch.tensor([0, 1, 2, 3]), torch.tensor([1, 1, 0]), v[:3], (3, 2),
+            layout=torch.sparse_csr), csr(v)), True),
+    "_sparse_coo_tensor_with_dims_and_tensors": (lambda v: (
+        aten._sparse_coo_tensor_with_dims_and_tensors(2, 0, (3, 2), AT, v), coo(v)), True),
+    "sparse_mask": (lambda v: (
+        aten.sparse_mask(full(v), once(v.detach())), full(v) * (once(v.detach()).to_dense() != 0)),
+        True),
+    "_sparse_addmm": (lambda v: (
+        aten._sparse_addmm(WIDE, coo(v), MATRIX, beta=2, alpha=0.5),
+        WIDE * 2 + coo(v).to_dense() @ MATRIX * 0.5), True),
+    "sparse_sampled_addmm": (lambda v: (
+        aten.sparse_sampled_addmm(csr(v), full(v), MATRIX[:, :2], alpha=0.5),
+        csr(v).to_dense() + (full(v) @ MATRIX[:, :2] * 0.5) * (csr(v.detach()).to_dense() != 0)),
+        True),
+    "_sparse_sparse_matmul": (lambda v: (
+        aten._sparse_sparse_matmul(coo(v), MATRIX.to_sparse()), coo(v).to_dense() @ MATRIX), True),
+    "_sparse_mm_reduce_impl": (lambda v: (
+        aten._sparse_mm_reduce_impl(csr(v), MATRIX, "amax")[0],
+        csr(v).to_dense() @ MATRIX), True),  # there is one entry in every row
+    "_sparse_sum.dim": (lambda v: (
+        aten._sparse_sum.dim(coo(v), [0]), coo(v).to_dense().sum(0)), True),
+    "_sparse_softmax": (lambda v: (
+        aten._sparse_softmax(once(v), 0, False), along_columns(v, torch.softmax)), True),
+    "_sparse_log_softmax": (lambda v: (
+        aten._sparse_log_softmax(once(v), 0, False), along_columns(v, torch.log_softmax)), True),
+}
+
+
+def test_every_entry_has_a_row():
+    load_all()
+    assert set(ROWS) == {name for name, op in registry.items()
+                         if op.of_parts and ".sparse_" in op.__module__}
+
+
+@pytest.fixture
+def values():
+    return torch.tensor([1.5, -2.0, 0.75, 3.0], dtype=D)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_calls(name, values):
+    ours, wanted = ROWS[name][0](values)
+    assert torch.allclose(whole(ours).to(D), whole(wanted).to(D))
+
+
+@pytest.mark.parametrize("name", [n for n, (_, differentiated) in ROWS.items() if differentiated])
+def test_derivatives(name, values):
+    def f(v):
+        return whole(ROWS[name][0](v)[0])
+
+    leaf = values.clone().requires_grad_()
+    assert torch.autograd.gradcheck(f, (leaf,), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(f, (leaf,))
+    (one,) = torch.autograd.grad(whole(ROWS[name][0](leaf)[0]).sin().sum(), leaf)
+    (other,) = torch.autograd.grad(whole(ROWS[name][0](leaf)[1]).sin().sum(), leaf)
+    assert torch.allclose(one, other)
+    assert torch.allclose(func.grad(lambda v: f(v).sin().sum())(values), one)
+
+
+PARTS = ["indices", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_dense_tensors_have_no_parts(name):
+    for call in (getattr(aten, name), getattr(aten, f"{name}_copy"),
+                 getattr(torch, f"{name}_copy")):
+        with pytest.raises(RuntimeError, match=f"{name} expected sparse.*got Strided"):
+            call(torch.ones(2))
+    for call in (aten._indices, torch.Tensor._values):
+        with pytest.raises(RuntimeError, match="expected sparse tensor layout but got Strided"):
+            call(torch.ones(2))
+    with pytest.raises(NotImplementedError, match=r"expected a sparse tensor .*torch.strided"):
+        aten._coalesce(torch.ones(2))
+    with pytest.raises(NotImplementedError, match=r"dense tensor has no specified entries"):
+        torch.ones(2)._nnz()
+
+
+def test_compiled_programs_call_them(values):
+    def f(v):
+        return aten.values(coo(v).coalesce()) * 2, torch.values_copy(csr(v))
+
+    for a, b in zip(torch.compile(f)(values), f(values)):
+        assert torch.equal(a, b)
