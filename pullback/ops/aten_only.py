@@ -23,7 +23,7 @@ def aten(schema: str, text: str, sample, unchecked: tuple = (), **more):
 
     def entry(compose):
         name = schema[: schema.index("(")]
-        body = {"__doc__": text, "__module__": __name__, "schema": schema,
+        body = {"__doc__": text, "__module__": compose.__module__, "schema": schema,
                 "compose": staticmethod(compose), "method": False, "function": False,
                 "unchecked": unchecked,
                 "samples": sample and staticmethod(lambda s: iter([sample(s)])), **more}
@@ -53,6 +53,12 @@ def gather_backward(grad, self, dim, index, sparse_grad):
     if sparse_grad:
         return gathered_grad(grad, self.shape, dim, index)
     return _zeros(grad, self.shape).scatter_add(dim, index, grad)
+
+
+@aten("_gather_sparse_backward(Tensor self, int dim, Tensor index, Tensor grad) -> Tensor",
+      "Gradient of what `gather` takes elements of, with an entry for each.", None, of_parts=True)
+def _gather_sparse_backward(self, dim, index, grad):
+    return gathered_grad(grad, self.shape, dim, index)
 
 
 @aten("embedding_sparse_backward(Tensor grad, Tensor indices, SymInt num_weights, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..core.op import Composite
 from ..errors import LayoutError, text, user_line
+from ..table.packets import ops
 
 
 class OfNested(Composite):
@@ -44,6 +45,17 @@ class to_padded_tensor(Asking):
 
     schema = "to_padded_tensor(Tensor self, float padding, SymInt[]? output_size=None) -> Tensor"
     function, method = False, True
+
+
+class nested_to_padded_tensor(Composite):
+    """`to_padded_tensor` by another name."""
+
+    schema = "nested_to_padded_tensor(Tensor self, float padding, int[]? output_size=None) -> Tensor"
+    method = function = False
+    of_parts = True
+
+    def compose(self, padding, output_size):
+        return ops.to_padded_tensor(self, padding, output_size)
 
 
 class _nested_get_values(Asking):

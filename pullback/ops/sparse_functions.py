@@ -97,27 +97,62 @@ class _sparse_sum(SparseFunction):
         return total(self, dim)
 
 
-class SparseSoftmax(SparseFunction):
-    """Entries after exp(), divided by the sum of those along a dim."""
+class _sparse_sum_default(SparseFunction):
+    """The sum of all elements."""
 
-    log = False
+    schema = "_sparse_sum(Tensor self) -> Tensor"
 
-    @classmethod
-    def compose(cls, self, dim, half_to_float):
-        needs_sparse(self, cls.base_name)
+    def compose(self):
+        needs_sparse(self, "_sparse_sum")
+        from ..sparse.reductions import total
+
+        return total(self)
+
+
+class _sparse_sum_dtype(SparseFunction):
+    """The sum of all elements, as a dtype."""
+
+    schema = "_sparse_sum.dtype(Tensor self, *, ScalarType dtype) -> Tensor"
+
+    def compose(self, dtype):
+        needs_sparse(self, "_sparse_sum")
+        from ..sparse.reductions import total
+
+        return total(self, dtype=dtype)
+
+
+class _sparse_sum_dim_dtype(SparseFunction):
+    """Sums over some dims, as a dtype."""
+
+    schema = "_sparse_sum.dim_dtype(Tensor self, int[1] dim, *, ScalarType dtype) -> Tensor"
+
+    def compose(self, dim, dtype):
+        needs_sparse(self, "_sparse_sum")
+        from ..sparse.reductions import total
+
+        return total(self, dim, dtype=dtype)
+
+
+def softmax_entries(name: str, log: bool) -> None:
+    """The entries of a softmax over the specified entries along a dim."""
+
+    def compose(self, dim, dtype):
+        needs_sparse(self, name)
         from ..sparse.softmax import softmax_of
 
-        return softmax_of(self, dim, dt.float32 if half_to_float else None, cls.log)
+        return softmax_of(self, dim, dtype, log)
+
+    def halves(self, dim, half_to_float):
+        return compose(self, dim, dt.float32 if half_to_float else None)
+
+    title = "Logarithm of the softmax" if log else "Softmax"
+    for schema, composed in ((f"{name}(Tensor self, int dim, bool half_to_float) -> Tensor", halves),
+                             (f"{name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+                              compose)):
+        type(schema[: schema.index("(")], (SparseFunction,), {
+            "__doc__": f"{title} of the specified entries along a dim.", "__module__": __name__,
+            "schema": schema, "compose": staticmethod(composed)})
 
 
-class _sparse_softmax(SparseSoftmax):
-    """Softmax of the specified entries along a dim."""
-
-    schema = "_sparse_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
-
-
-class _sparse_log_softmax(SparseSoftmax):
-    """Logarithm of the softmax of the specified entries along a dim."""
-
-    schema = "_sparse_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
-    log = True
+softmax_entries("_sparse_softmax", log=False)
+softmax_entries("_sparse_log_softmax", log=True)

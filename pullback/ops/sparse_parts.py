@@ -2,7 +2,7 @@
 
 `sparse/` does the work; an entry is what `torch.ops.aten` calls.  They are looked at in
 `tests/sparse/test_entries.py`, as samples of the table are dense.  Functions with such tensors are
-in `sparse_functions.py`.
+in `sparse_functions.py`, constructors in `sparse_construct.py`.
 """
 
 from __future__ import annotations
@@ -245,44 +245,3 @@ class _to_sparse_bsc(Conversion):
 
     def compose(self, blocksize, dense_dim):
         return self.to_sparse_bsc(blocksize, dense_dim)
-
-
-# ---------------------------------------------------------------------------------------------
-# Tensors from parts
-
-
-OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False"
-
-
-class sparse_compressed_tensor(Conversion):
-    """A matrix from its rows, or columns, one behind the other."""
-
-    schema = ("sparse_compressed_tensor.comp_plain_value_size(Tensor compressed_indices, "
-              f"Tensor plain_indices, Tensor values, SymInt[] size, *, {OPTIONS}) -> Tensor")
-
-    def compose(compressed_indices, plain_indices, values, size, dtype, layout, device,
-                pin_memory):
-        from ..sparse.construct import sparse_compressed_tensor as make
-
-        return make(compressed_indices, plain_indices, values, size, dtype=dtype, layout=layout,
-                    device=device)
-
-
-class _sparse_coo_tensor_with_dims_and_tensors(Conversion):
-    """A tensor from coordinates and values, of which the kinds of dims are said."""
-
-    schema = ("_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, "
-              f"SymInt[] size, Tensor indices, Tensor values, *, {OPTIONS}, "
-              "bool? is_coalesced=None) -> Tensor")
-
-    def compose(sparse_dim, dense_dim, size, indices, values, dtype, layout, device, pin_memory,
-                is_coalesced):
-        from ..sparse.construct import sparse_coo_tensor as make
-
-        out = make(indices, values, size, dtype=dtype, device=device, is_coalesced=is_coalesced)
-        if (out.sparse_dim(), out.dense_dim()) != (sparse_dim, dense_dim):
-            raise LayoutError(text(
-                f"_sparse_coo_tensor_with_dims_and_tensors: the parts have {out.sparse_dim()} "
-                f"sparse and {out.dense_dim()} dense dims, not {sparse_dim} and {dense_dim} "
-                f"({user_line(2)})"))
-        return out

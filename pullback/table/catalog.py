@@ -53,6 +53,7 @@ FILES = (
     "contraction",
     "sparse_products",
     "sparse_parts",
+    "sparse_construct",
     "sparse_functions",
     "nested_tensors",
     "linalg",

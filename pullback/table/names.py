@@ -149,20 +149,30 @@ NAMES = {
         "_indices:m indices:m _values:m values:m crow_indices:m col_indices:m ccol_indices:m "
         "row_indices:m _coalesce _indices_copy indices_copy _values_copy values_copy "
         "crow_indices_copy col_indices_copy ccol_indices_copy row_indices_copy _to_dense "
-        "_to_sparse _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc "
-        "sparse_compressed_tensor _sparse_coo_tensor_with_dims_and_tensors"
+        "_to_sparse _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc"
+    ),
+    "sparse_construct": (
+        "sparse_csr_tensor _sparse_csr_tensor_unsafe _validate_sparse_csr_tensor_args "
+        "sparse_csc_tensor _sparse_csc_tensor_unsafe _validate_sparse_csc_tensor_args "
+        "sparse_bsr_tensor _sparse_bsr_tensor_unsafe _validate_sparse_bsr_tensor_args "
+        "sparse_bsc_tensor _sparse_bsc_tensor_unsafe _validate_sparse_bsc_tensor_args "
+        "sparse_compressed_tensor _sparse_compressed_tensor_unsafe "
+        "_validate_sparse_compressed_tensor_args sparse_coo_tensor _sparse_coo_tensor_unsafe "
+        "_sparse_coo_tensor_with_dims_and_tensors _validate_sparse_coo_tensor_args to_dense "
+        "to_dense_backward to_sparse to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc "
+        "_sparse_mm smm sspaddmm"
     ),
     "sparse_functions": (
         "sparse_mask:m _sparse_addmm sparse_sampled_addmm _sparse_sparse_matmul "
         "_sparse_mm_reduce_impl _sparse_sum _sparse_softmax _sparse_log_softmax"
     ),
     "nested_tensors": (
-        "to_padded_tensor:m _nested_get_values _nested_get_values_copy _nested_get_offsets "
-        "_nested_get_lengths _nested_get_ragged_idx _nested_get_min_seqlen _nested_get_max_seqlen "
-        "_nested_tensor_size:m _nested_tensor_strides:m _nested_tensor_storage_offsets:m "
-        "_nested_get_jagged_dummy _nested_view_from_jagged _nested_view_from_jagged_copy "
-        "_nested_from_padded_tensor _nested_view_from_buffer _nested_view_from_buffer_copy "
-        "_nested_tensor_from_tensor_list _nested_tensor_from_mask "
+        "to_padded_tensor:m nested_to_padded_tensor _nested_get_values _nested_get_values_copy "
+        "_nested_get_offsets _nested_get_lengths _nested_get_ragged_idx _nested_get_min_seqlen "
+        "_nested_get_max_seqlen _nested_tensor_size:m _nested_tensor_strides:m "
+        "_nested_tensor_storage_offsets:m _nested_get_jagged_dummy _nested_view_from_jagged "
+        "_nested_view_from_jagged_copy _nested_from_padded_tensor _nested_view_from_buffer "
+        "_nested_view_from_buffer_copy _nested_tensor_from_tensor_list _nested_tensor_from_mask "
         "_nested_tensor_from_mask_left_aligned _nested_from_padded "
         "_nested_from_padded_and_nested_example _nested_compute_contiguous_strides_offsets"
     ),
@@ -407,13 +417,13 @@ NAMES = {
         "_foreach_max _foreach_mm _foreach_norm _foreach_powsum"
     ),
     "aten_only": (
-        "gather_backward embedding_sparse_backward _embedding_bag_sparse_backward "
-        "index_select_backward masked_select_backward value_selecting_reduction_backward "
-        "cummaxmin_backward cumprod_backward matrix_exp_backward trace_backward "
-        "_batch_norm_impl_index_backward flatten_dense_tensors unflatten_dense_tensors "
-        "_reshape_from_tensor _to_cpu chalf data item is_nonzero is_complex is_floating_point "
-        "get_device size stride is_leaf retains_grad output_nr _version result_type promote_types "
-        "can_cast"
+        "gather_backward _gather_sparse_backward embedding_sparse_backward "
+        "_embedding_bag_sparse_backward index_select_backward masked_select_backward "
+        "value_selecting_reduction_backward cummaxmin_backward cumprod_backward "
+        "matrix_exp_backward trace_backward _batch_norm_impl_index_backward flatten_dense_tensors "
+        "unflatten_dense_tensors _reshape_from_tensor _to_cpu chalf data item is_nonzero "
+        "is_complex is_floating_point get_device size stride is_leaf retains_grad output_nr "
+        "_version result_type promote_types can_cast"
     ),
     "effects": (
         "_print _assert_async _assert_scalar"

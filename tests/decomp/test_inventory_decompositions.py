@@ -24,8 +24,6 @@ ROWS = list(
 )
 FAMILIES = {  # of operators that do not apply to dense tensors on this machine
     "vendor": "it calls the library of one vendor",
-    "sparse": "tensors are dense here",
-    "nested": "the examples of a batch have one shape here",
     "quantization": "it unpacks the weights of a quantized layer of one vendor's library",
     "test-only": "it tests PyTorch itself",
 }
@@ -36,7 +34,7 @@ ELSEWHERE = {
     "_debug_has_internal_overlap.*": "a question to PyTorch's allocator",
     "_has_compatible_shallow_copy_type.*": "a question to PyTorch's dispatcher",
     "get_gradients.*": "a table of PyTorch's distributed engine",
-    "*_sparse_backward.*": "gradients are dense here",
+    "sparse.qlinear_unpack.*": "it unpacks weights of one vendor's library",
     "_sobol_engine_draw.*": "quasi-random sequences are not part of this package",
     "special_xlogy.*": "another name of xlogy; its overloads have the names of xlogy's",
     "__i*shift__.Scalar": "the overload is bitwise_*_shift_.Tensor_Scalar",

@@ -60,6 +60,42 @@ def along_columns(v, function):
     return torch.zeros(3, 2, dtype=D).index_put(tuple(OTHER), torch.cat([two, one]))
 
 
+INTEGERS = {  # names of the integers of compressed layouts, and parts of `once` as such a tensor
+    "csr": ("crow_col", [0, 1, 2, 3], [1, 1, 0]), "csc": ("ccol_row", [0, 1, 3], [2, 0, 1]),
+    "bsr": ("crow_col", [0, 1], [0]), "bsc": ("ccol_row", [0, 1], [0]),
+}
+
+
+def compressed_rows(kind):
+    """Rows of the entries that make tensors of a compressed layout."""
+    names, *integers = INTEGERS[kind]
+    integers = [torch.tensor(n) for n in integers]
+
+    def parts(v):
+        return *integers, v[:3] if kind[0] == "c" else full(v).reshape(1, 3, 2)
+
+    def row(entry, *size):
+        return lambda v: (entry(*parts(v), *size),
+                          getattr(torch, f"sparse_{kind}_tensor")(*parts(v), (3, 2))), True
+
+    made = getattr(aten, f"sparse_{kind}_tensor")
+    unsafe = f"_sparse_{kind}_tensor_unsafe"
+    method = f"to_sparse_{kind}"
+    value = f"{names}_value"
+    sizes = [(3, 2)] if kind[0] == "b" else []
+    return {
+        f"sparse_{kind}_tensor.{value}_size": row(getattr(made, f"{value}_size"), (3, 2)),
+        f"sparse_{kind}_tensor.{value}": row(getattr(made, value)),
+        unsafe: row(getattr(aten, unsafe), (3, 2)),
+        method: (converted(method, method, *sizes), True),
+    }
+
+
+def smallest(make):
+    """What a constructor of compressed tensors makes of the parts of `csr`."""
+    return lambda v: (make(torch.tensor([0, 1, 2, 3]), torch.tensor([1, 1, 0]), v[:3]), csr(v))
+
+
 MATRIX = torch.tensor([[1.0, 2.0, 0.5], [-1.0, 0.25, 3.0]], dtype=D)
 WIDE = torch.arange(9.0, dtype=D).reshape(3, 3)
 # entry -> (values -> (result, what it has to equal), is it differentiated?)
@@ -91,6 +127,35 @@ ROWS = {
         aten.sparse_compressed_tensor.comp_plain_value_size(
             torch.tensor([0, 1, 2, 3]), torch.tensor([1, 1, 0]), v[:3], (3, 2),
             layout=torch.sparse_csr), csr(v)), True),
+    **{name: row for kind in INTEGERS for name, row in compressed_rows(kind).items()},
+    "sparse_compressed_tensor.comp_plain_value": (smallest(
+        lambda *parts: aten.sparse_compressed_tensor.comp_plain_value(
+            *parts, layout=torch.sparse_csr)), True),
+    "_sparse_compressed_tensor_unsafe": (smallest(
+        lambda *parts: aten._sparse_compressed_tensor_unsafe(
+            *parts, (3, 2), layout=torch.sparse_csr)), True),
+    "sparse_coo_tensor.indices": (lambda v: (
+        aten.sparse_coo_tensor.indices(AT, v), coo(v)), True),
+    "sparse_coo_tensor.indices_size": (lambda v: (
+        aten.sparse_coo_tensor.indices_size(AT, v, (3, 2)), coo(v)), True),
+    "sparse_coo_tensor.size": (lambda v: (
+        aten.sparse_coo_tensor.size((3, 2), dtype=D), torch.zeros(3, 2, dtype=D)), False),
+    "_sparse_coo_tensor_unsafe": (lambda v: (
+        aten._sparse_coo_tensor_unsafe(AT, v, (3, 2)), coo(v)), True),
+    "to_dense": (converted("to_dense", "to_dense", make=coo), True),
+    "to_dense_backward": (lambda v: (
+        aten.to_dense_backward(full(v), once(v.detach())),
+        full(v) * (once(v.detach()).to_dense() != 0)), True),
+    "to_sparse": (converted("to_sparse", "to_sparse", layout=torch.sparse_csr), True),
+    "to_sparse.sparse_dim": (
+        lambda v: (aten.to_sparse.sparse_dim(full(v), 1), full(v).to_sparse(1)), True),
+    "_sparse_mm": (lambda v: (aten._sparse_mm(coo(v), MATRIX), coo(v).to_dense() @ MATRIX), True),
+    "_sparse_mm.reduce": (lambda v: (
+        aten._sparse_mm.reduce(csr(v), MATRIX, "amax"), csr(v).to_dense() @ MATRIX), True),
+    "smm": (lambda v: (aten.smm(coo(v), MATRIX), coo(v).to_dense() @ MATRIX), True),
+    "sspaddmm": (lambda v: (
+        aten.sspaddmm(WIDE.to_sparse(), coo(v), MATRIX, beta=2, alpha=0.5),
+        WIDE * 2 + coo(v).to_dense() @ MATRIX * 0.5), True),
     "_sparse_coo_tensor_with_dims_and_tensors": (lambda v: (
         aten._sparse_coo_tensor_with_dims_and_tensors(2, 0, (3, 2), AT, v), coo(v)), True),
     "sparse_mask": (lambda v: (
@@ -110,6 +175,15 @@ ROWS = {
         csr(v).to_dense() @ MATRIX), True),  # there is one entry in every row
     "_sparse_sum.dim": (lambda v: (
         aten._sparse_sum.dim(coo(v), [0]), coo(v).to_dense().sum(0)), True),
+    "_sparse_sum": (lambda v: (aten._sparse_sum(coo(v)), coo(v).to_dense().sum()), True),
+    "_sparse_sum.dtype": (lambda v: (
+        aten._sparse_sum.dtype(coo(v), dtype=D), coo(v).to_dense().sum()), True),
+    "_sparse_sum.dim_dtype": (lambda v: (
+        aten._sparse_sum.dim_dtype(coo(v), [0], dtype=D), coo(v).to_dense().sum(0)), True),
+    "_sparse_softmax.int": (lambda v: (
+        aten._sparse_softmax.int(once(v), 0), along_columns(v, torch.softmax)), True),
+    "_sparse_log_softmax.int": (lambda v: (
+        aten._sparse_log_softmax.int(once(v), 0), along_columns(v, torch.log_softmax)), True),
     "_sparse_softmax": (lambda v: (
         aten._sparse_softmax(once(v), 0, False), along_columns(v, torch.softmax)), True),
     "_sparse_log_softmax": (lambda v: (
@@ -117,9 +191,29 @@ ROWS = {
 }
 
 
+CHECKS = {  # entries that refuse parts and give nothing: parts that fit, parts that do not
+    **{f"_validate_sparse_{kind}_tensor_args": (
+        [torch.tensor(n) for n in integers],
+        [torch.ones(3) if kind[0] == "c" else torch.ones(1, 3, 2), (3, 2)])
+       for kind, (_, *integers) in INTEGERS.items()},
+    "_validate_sparse_compressed_tensor_args": (
+        [torch.tensor([0, 1, 2, 3]), torch.tensor([1, 1, 0])],
+        [torch.ones(3), (3, 2), torch.sparse_csr]),
+    "_validate_sparse_coo_tensor_args": ([AT], [torch.ones(4), (3, 2)]),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_checks_of_parts(name):
+    integers, others = CHECKS[name]
+    assert getattr(aten, name)(*integers, *others) is None
+    with pytest.raises(RuntimeError):
+        getattr(aten, name)(*[n + 5 for n in integers], *others)
+
+
 def test_every_entry_has_a_row():
     load_all()
-    assert set(ROWS) == {name for name, op in registry.items()
+    assert {*ROWS, *CHECKS} == {name for name, op in registry.items()
                          if op.of_parts and ".sparse_" in op.__module__}
 
 

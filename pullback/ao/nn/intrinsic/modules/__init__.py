@@ -69,3 +69,9 @@ __all__ = [
     "ConvBnReLU1d", "ConvBnReLU2d", "ConvBnReLU3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d",
     "LinearBn1d", "LinearLeakyReLU", "LinearReLU", "LinearTanh",
 ]
+
+
+def __getattr__(name: str):
+    from .....facade import elsewhere
+
+    return elsewhere(__name__, name)

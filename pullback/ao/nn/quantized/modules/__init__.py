@@ -33,3 +33,9 @@ __all__ = [
     "MaxPool2d", "PReLU", "QFunctional", "Quantize", "ReLU6", "Sigmoid",
     "Softmax",
 ]
+
+
+def __getattr__(name: str):
+    from .....facade import elsewhere
+
+    return elsewhere(__name__, name)
