@@ -330,7 +330,8 @@ def test_nothing_is_left_over():
 
 
 PROGRAM = """
-import time, pullback
+import signal, time, pullback
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from pullback.utils.data import DataLoader, Dataset
 class Slow(Dataset):
     def __len__(self): return 1000
