@@ -204,8 +204,8 @@ class Compiled:
                     "a compiled function would have to be compiled again "
                     f"({errors.user_line(2)}), and the stance is fail_on_recompile", why,
                     cure="call it with inputs of the shapes and dtypes that it was compiled for"))
-            program = self._with_hooks_of_inputs(
-                lambda: self._new_program(key, flat, spec, tensors, args, kwargs))
+            program = self._with_filled_caches(lambda: self._with_hooks_of_inputs(
+                lambda: self._new_program(key, flat, spec, tensors, args, kwargs)))
             if program.joint.guards.decisions is not None or (
                     (key, 0) in self.programs and self.backend.undecided is not None):
                 self._count(key, program)
@@ -356,6 +356,16 @@ class Compiled:
                 lambda: self.build(flat, spec, roots, shared))
         return known
 
+    def _with_filled_caches(self, make: Callable[[], Program]) -> Program:
+        """Capture; once more if the function meets caches that can be filled before."""
+        for _ in range(DECISIONS):
+            try:
+                return make()
+            except Filled as met:
+                if not met.fill():
+                    raise
+        return make()
+
     def _with_hooks_of_inputs(self, make: Callable[[], Program]) -> Program:
         """Capture; once more if sweeps of the function call hooks that its inputs have."""
         try:
@@ -414,8 +424,8 @@ class Compiled:
             program = self.build(flat, spec, sizes=sizes, dynamic_dims=dynamic_dims)
         except Postponed:
             raise
-        except Filled:
-            if dynamic_dims.demanded:
+        except Filled as met:
+            if dynamic_dims.demanded or met.calls is not None:
                 raise
             family.fixed = True  # a cache takes a symbol for something new, each time
             return self.build(flat, spec)

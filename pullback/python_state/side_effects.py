@@ -22,6 +22,7 @@ from ..array.size import Symbolic, hinted
 from ..core.handle import Tensor
 from ..pytree import TreeSpec, tree_flatten, tree_unflatten
 from ..threads.state import state
+from .caches import Call, left_by_capture
 from .reachable import ABSENT, PLAIN, Reach
 
 
@@ -30,7 +31,24 @@ class Effects(errors.DataDependentError):
 
 
 class Filled(Effects):
-    """A function fills a cache: perhaps it does that only once."""
+    """A function fills a cache with tensors: perhaps it does that only once."""
+
+    calls: list[Call] | None = None  # of cached functions; None: that cannot be told
+
+    def fill(self) -> bool:
+        """Fill the cache as the function would, outside of a capture; False if that cannot be."""
+        if self.calls is None:
+            return False
+        drawn = [(s, _drawn(s)) for s in _SHARED]
+        done = all(call.again() for call in self.calls)
+        for source, seen in drawn:
+            if not _equal_states(_drawn(source), seen):
+                _draw_again(source, seen)
+                done = False
+        if not done:
+            for call in self.calls:
+                call.cache.cache_clear()
+        return done
 
 
 class Slot:
@@ -154,8 +172,8 @@ class Before:
         for table, items in self.lists:
             if not same_items(table, items):
                 return f"changes a {type(table).__name__} outside of it"
-        if (name := self._filled()) is not None:
-            return f"fills a cache of functools ({name})"
+        if caches := self._filled():
+            return f"fills a cache of functools ({getattr(caches[0], '__name__', '?')})"
         if not self.tensors_only and self.switches != _switches():
             return "leaves a setting of the library changed"
         return "" if self._undrawn() else "draws random numbers from Python or NumPy"
@@ -165,13 +183,19 @@ class Before:
         what = self.touched()
         if not what and known is not None and len(self.changed()) != known:
             what = "changes things outside of it in its backward"
-        if what:
-            raise (Effects if self._filled() is None else Filled)(f"it {what}")
+        if not what:
+            return
+        caches = self._filled()
+        refused = (Filled if caches else Effects)(f"it {what}")
+        if caches:
+            found = [left_by_capture(cache) for cache in caches]
+            refused.calls = None if None in found else [call for calls in found for call in calls]
+        raise refused
 
-    def _filled(self) -> str | None:
-        """The name of a cached function that was called with something new."""
-        return next((getattr(cache, "__name__", "?") for cache, misses in self.caches
-                     if cache.cache_info().misses != misses), None)
+    def _filled(self) -> list:
+        """Cached functions that were called with something new, and have kept stand-ins."""
+        return [cache for cache, misses in self.caches
+                if cache.cache_info().misses != misses and left_by_capture(cache) != []]
 
     def _undrawn(self) -> bool:
         if self.tensors_only:
@@ -210,9 +234,8 @@ class Before:
                 base = next(b for b in (list, set, collections.deque) if isinstance(table, b))
                 base.clear(table)
                 (base.update if base is set else base.extend)(table, items)
-        for cache, misses in self.caches:
-            if cache.cache_info().misses != misses:
-                cache.cache_clear()
+        for cache in self._filled():
+            cache.cache_clear()
         if not self._undrawn():
             for source, seen in self.draws:
                 _draw_again(source, seen)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
 
 import pullback as pb
@@ -45,19 +46,93 @@ def test_functions_whose_code_runs_later(function, kind):
 # caches
 
 
-def test_it_is_said_that_a_cache_is_filled():
+def test_caches_are_filled_before_the_first_capture():
     @functools.lru_cache
+    def mask(n, scale=1.0):
+        return {"mask": pb.arange(n) * scale}
+
+    @functools.cache
+    def shifted(n, *, by):
+        return mask(n)["mask"] + by
+
+    def f(x):
+        return x * mask(x.shape[0], scale=2.0)["mask"] + shifted(x.shape[0], by=1)
+
+    run = pb.compile(f, backend="numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n, count in (4, 1), (4, 1), (3, 2), (4, 2), (3, 2):
+            assert run(pb.ones(n)).tolist() == [3 * i + 1 for i in range(n)]
+            assert len(run.programs) == count
+    kept = mask(3, scale=2.0)["mask"]
+    assert type(kept.numpy()) is np.ndarray  # no stand-in
+    kept.fill_(0.0)  # as any tensor that the function reaches
+    assert run(pb.ones(3)).tolist() == [1.0, 2.0, 3.0]
+    assert len(run.programs) == 2
+
+
+def test_caches_of_plain_values_keep_what_they_hold():
+    @functools.lru_cache
+    def recipe(pattern, sizes):
+        return [pattern.split(), {"sizes": sizes}, lambda k: k + len(sizes)]
+
+    before = recipe("a b", (1, 2))
+
+    def f(x):
+        parts, _, count = recipe("a b c", (4, 5))
+        return x * count(len(parts)) + len(recipe("a b", (1, 2))[0])
+
+    run = pb.compile(f, backend="numpy", fullgraph=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(pb.ones(2)).tolist() == [7.0, 7.0]
+    assert len(run.programs) == 1 and recipe.cache_info().misses == 2
+    assert recipe("a b", (1, 2)) is before
+
+
+def of_a_type():
+    @functools.lru_cache(typed=True)  # the key does not tell arguments from types
     def mask(n):
         return pb.arange(n) * 1.0
 
+    return mask
+
+
+def that_draws():
+    @functools.lru_cache
+    def mask(n):
+        return pb.arange(n) + pb.rand(()) * 0.0
+
+    return mask
+
+
+def that_asks_for_the_mode():
+    @functools.lru_cache
+    def mask(n):
+        return pb.arange(n) * pb.ones((), requires_grad=True)
+
+    return mask
+
+
+@pytest.mark.parametrize("cached", [of_a_type, that_draws, that_asks_for_the_mode])
+def test_it_is_said_that_a_cache_is_filled(cached):
+    mask = cached()
+
     def f(x):
-        return x * mask(x.shape[0])
+        with pb.no_grad():
+            return x * mask(x.shape[0]) + pb.rand(()) * 0.0
+
+    def drawn(f, x):
+        pb.manual_seed(3)
+        return f(x).tolist(), pb.rand(()).item()
 
     run = pb.compile(f, backend="numpy")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for n in (3, 3, 4, 4, 5, 5):  # once as written, then compiled
-            assert run(pb.ones(n)).tolist() == list(range(n))
+            found = drawn(run, pb.ones(n))
+            assert found[0] == list(range(n))
+            assert found == drawn(run, pb.ones(n)) or cached is that_draws
     assert len(run.programs) == 3
     (said,) = [str(w.message) for w in caught]
     assert "it fills a cache of functools (mask); it is compiled when that is done" in said
