@@ -70,11 +70,12 @@ _taken = re.compile(  # names in every kernel, and words of C
     "struct|switch|typedef|union|unsigned|void|volatile|while").fullmatch
 
 
-def _added(kernel: Kernel) -> set[Value]:
-    """Values of a kernel that additions read, or may once the C compiler has simplified."""
-    todo = [r.source.value for r in kernel.roots
-            if r.how != "store" and not (r.value.op == "sum" and r.how in ("row", "full"))]
-    todo += [a.value for v in kernel.inlined if v.op not in _NO_ADDITION | _SEEN_THROUGH
+def _added(kernel: Kernel, fusible: set[Value]) -> set[Value]:
+    """Values of a kernel that additions read, or may once the C compiler has simplified; those
+    that are fusible (`rounding.py`) do not count."""
+    todo = [r.source.value for r in kernel.roots if r.value not in fusible and r.how != "store"]
+    todo += [a.value for v in kernel.inlined
+             if v.op not in _NO_ADDITION | _SEEN_THROUGH and v not in fusible
              for a in v.args if isinstance(a, Ref)]
     found: set[Value] = set()
     while todo:
@@ -100,6 +101,7 @@ class Emitter:
         stream: dict[Value, bool],
         written: set[int] = frozenset(),
         numbers: int = 0,
+        fusible: set[Value] = frozenset(),
     ):
         self.kernel, self.nest, self.slot = kernel, Nest(kernel, vector_bytes), slot
         self.writer = Writer(self.nest.lanes)
@@ -128,7 +130,7 @@ class Emitter:
         self.width = 0  # lanes of the body being written
         self.folded: dict[Value, str] = {}
         self.flops_weight = 0
-        self.added = _added(kernel)
+        self.added = _added(kernel, fusible)
         names = [v.name for v in kernel.inlined if v.op not in ("const", "iota")]
         names += [r.value.name for r in kernel.roots]
         self.nodes = list(dict.fromkeys(re.sub(r"_\d+v$", "", n) for n in names))

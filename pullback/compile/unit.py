@@ -34,6 +34,7 @@ from .kernel import Kernel
 from .lower import Lowered
 from .memory import Buffer, breaks, plan
 from .number import both, choose, compared, declared, divides, largest
+from .rounding import fusible
 from .schedule import CallItem, Schedule
 from .toolchain import last_level_cache
 
@@ -161,6 +162,7 @@ class UnitWriter:
         self.read = {ref.value for call in calls for ref in call.args}
         self.read |= {v for i in schedule.items if isinstance(i, Kernel) for v, _ in i.loads}
         self.known: dict[str, str] = {}  # text without names -> function
+        self.fusible = fusible(schedule.order)
         self.late = breaks(self.memory) if tight and not self.inplace else set()
 
     def write(self) -> Unit:
@@ -202,6 +204,7 @@ class UnitWriter:
             self._streamed(kernel),
             self.written,
             self.numbers,
+            self.fusible,
         )
         self.lanes.add(e.L)
         known = e.anonymous()
