@@ -128,10 +128,20 @@ class Embedding:
         self.optimizer = torch.optim.SparseAdam(self.table.parameters())
         words = np.random.default_rng(3).integers(0, 200_000, (64, 32))
         self.words = torch.from_numpy(words)
+        self.compiled = torch.compile(self.loss)
+
+    def loss(self, words):
+        return (self.table(words) ** 2).mean()
 
     def embedding(self):
+        self._step(self.loss)
+
+    def embedding_compiled(self):
+        self._step(self.compiled)
+
+    def _step(self, loss):
         self.optimizer.zero_grad()
-        (self.table(self.words) ** 2).mean().backward()
+        loss(self.words).backward()
         self.optimizer.step()
 
 
@@ -185,8 +195,8 @@ def cases(threads: int) -> Iterator[tuple[str, dict[str, Callable]]]:
         yield name, found
     for name in ("attention", "attention_compiled"):
         yield name, {library: getattr(layer, name) for library, layer in layers.items()}
-    for name, kind in (("embedding", Embedding), ("ragged_attention", Ragged),
-                       ("ragged_compiled", Ragged)):
+    for name, kind in (("embedding", Embedding), ("embedding_compiled", Embedding),
+                       ("ragged_attention", Ragged), ("ragged_compiled", Ragged)):
         yield name, {library: getattr(kind(importlib.import_module(library), library == "pullback"),
                                       name) for library in works}
 

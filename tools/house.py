@@ -62,7 +62,8 @@ NAMES_OPERATORS = ("ops", "table", "formulas", "decomp", "torch")
 # Lists of words that are no knowledge about operators: what they are -> files
 NO_OPERATORS = {
     "operations of the loop IR, which C has": "compile/blocks.py compile/builder.py "
-    "compile/emit.py compile/expressions.py compile/ir.py compile/rules_pointwise.py "
+    "compile/emit.py compile/expressions.py compile/ir.py compile/rounding.py "
+    "compile/rules_pointwise.py "
     "compile/schedule.py",
     "functions of Python and methods that it calls": "array/consult.py "
     "graph/naming.py graph/proxy.py tensor/operators.py",

@@ -1,4 +1,5 @@
-"""Loads `runtime/sparse.c`: products with the entries of a sparse matrix, shared by threads."""
+"""Loads `runtime/sparse.c`: products with the entries of a sparse matrix, shared by threads, and
+steps of optimizers on the rows of a table."""
 
 from __future__ import annotations
 
@@ -23,6 +24,9 @@ def _typed(loaded: ctypes.CDLL) -> None:
         spmm, sddmm = getattr(loaded, f"pb_spmm_{kind}"), getattr(loaded, f"pb_sddmm_{kind}")
         spmm.argtypes, spmm.restype = (*[pointer] * 5, *[count] * 5), None
         sddmm.argtypes, sddmm.restype = (*[pointer] * 5, *[count] * 3), None
+        adam = getattr(loaded, f"pb_rows_adam_{kind}")
+        adam.argtypes = (*[pointer] * 2, *[count] * 3, *[pointer] * 5, count, *[pointer] * 2)
+        adam.restype = ctypes.c_int
 
 
 _library = EagerLibrary("sparse", ("-O3", "-ffp-contract=off"), _typed)
@@ -101,3 +105,18 @@ def sddmm(found: ctypes.CDLL, rows, cols, x, y) -> np.ndarray:
     marks = [count * k // threads for k in range(threads + 1)]
     _shared(list(itertools.pairwise(marks)), lambda *part: function(*given, width, *part))
     return out
+
+
+def rows_adam(found: ctypes.CDLL, rows, grads, table, average, square, numbers: tuple) -> bool:
+    """One step of Adam on rows, as the C text says; False where a row is outside of the table.
+
+    All arrays are contiguous; `numbers` are those of the C text.
+    """
+    count, width = rows.size, table[:1].size
+    slots = np.empty(1 << max(1, (2 * count - 1).bit_length()), np.int64)
+    later, total = np.empty(count, np.int64), np.empty(width, table.dtype)
+    given = np.array(numbers, np.float64)
+    at = [a.ctypes.data for a in (table, average, square, given, slots)]
+    return bool(getattr(found, f"pb_rows_adam_{_NAMES[table.dtype]}")(
+        rows.ctypes.data, grads.ctypes.data, count, width, len(table), *at, slots.size,
+        later.ctypes.data, total.ctypes.data))

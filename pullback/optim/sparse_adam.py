@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.grad_mode import enable_grad, no_grad
+from ..compile import sparse_loops
 from ..core.handle import Tensor
 from ..parts.trees import has_parts
 from ..table.packets import ops
@@ -79,14 +80,24 @@ def sparse_adam(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor
                 beta2: float, lr: float, maximize: bool) -> None:
     """One step of SparseAdam on lists of tensors."""
     for p, g, average, square, step in zip(params, grads, exp_avgs, exp_avg_sqs, state_steps):
-        g = (-g if maximize else g).coalesce()
-        rows, part = tuple(g.indices().unbind(0)), g.values()
-        if not part.numel():
-            continue
-        m, v = average[rows], square[rows]
-        m.add_((part - m).mul_(1 - beta1))  # the sums of `lerp`, in memory that is there
-        v.add_((part * part).sub_(v).mul_(1 - beta2))
         size = lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-        average[rows] = m
-        square[rows] = v
-        p[rows] = p[rows].sub_(m.div_(ops.sqrt(v).add_(eps)).mul_(size))
+        numbers = (1 - beta1, 1 - beta2, eps, size, -1 if maximize else 1)
+        if sparse_rows.adam_in_c(g, (p, average, square), numbers):
+            continue
+        with sparse_loops.timed():
+            _on_rows(-g if maximize else g, p, average, square, numbers)
+
+
+def _on_rows(g: Tensor, p: Tensor, average: Tensor, square: Tensor, numbers: tuple) -> None:
+    """The step on the rows of a gradient, by operators on tensors."""
+    g = g.coalesce()
+    rows, part = tuple(g.indices().unbind(0)), g.values()
+    if not part.numel():
+        return
+    new, newer, eps, size, _ = numbers
+    m, v = average[rows], square[rows]
+    m.add_((part - m).mul_(new))  # the sums of `lerp`, in memory that is there
+    v.add_((part * part).sub_(v).mul_(newer))
+    average[rows] = m
+    square[rows] = v
+    p[rows] = p[rows].sub_(m.div_(ops.sqrt(v).add_(eps)).mul_(size))

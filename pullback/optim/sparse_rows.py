@@ -11,10 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import errors
+from ..compile import sparse_loops
 from ..core.handle import Tensor
+from ..memory.versions import mark_written
 from ..parts.trees import has_parts
 from ..table.packets import ops
+from ..threads.state import state as thread
 from . import capture
 from .formula import on
 from .update import Row, apply
@@ -129,3 +134,22 @@ def descend(p: Tensor, g: Any, size: Any) -> None:
         p[at] = p[at] - g.values() * size  # writes those rows, where `index_put_` copies all
     else:
         p.sub_(g * size)
+
+
+def adam_in_c(g: Any, written: tuple[Tensor, ...], numbers: tuple) -> bool:
+    """Adam on the rows of a gradient, if that can be done in C: entries of plain arrays, read in
+    their order, also where a row has several.  `written`: the table and its two averages."""
+    rows, grads = g.indices_part._payload, g.values_part._payload
+    arrays = [t._payload for t in written]
+    table = arrays[0]
+    if thread.mode or thread.record[0] or any(
+            type(a) is not np.ndarray or not a.flags.c_contiguous for a in (rows, grads, *arrays)):
+        return False
+    alike = all(a.dtype == table.dtype and a.shape[1:] == table.shape[1:] for a in (grads, *arrays))
+    if not alike or len(rows) != 1 or not grads.size or any(len(a) != len(table) for a in arrays):
+        return False
+    found = sparse_loops.library(table.dtype)
+    if found is None or not sparse_loops.rows_adam(found, rows, grads, *arrays, numbers):
+        return False
+    mark_written(*written)
+    return True

@@ -2,11 +2,14 @@
 
 import tracemalloc
 
+import numpy as np
 import pytest
 
 import pullback as torch
 from pullback import optim
+from pullback.compile import sparse_loops
 from pullback.nn import functional as F
+from pullback.optim import sparse_rows
 
 SCALES = torch.tensor([[1.0, 2.0], [0.5, -1.0], [2.0, 0.25]])
 READS = [[0, 2, 2], [3, 2, 0], [5, 5, 1], [0, 3, 3]]
@@ -225,3 +228,40 @@ def test_compiled_steps(make):
         return optimizer
 
     assert torch.equal(trained(compiled)[0], wanted)
+
+
+@pytest.mark.parametrize("maximize", (False, True))
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64))
+def test_steps_on_rows_in_c_are_those_of_operators(dtype, maximize, monkeypatch):
+    monkeypatch.setattr(sparse_loops, "_spent", 1.0)  # enough work: the library is built
+    if sparse_loops.library(np.dtype(np.float32)) is None:
+        pytest.skip("no compiler")
+    found = []
+    for in_c in (True, False):
+        torch.manual_seed(3)
+        table = torch.nn.Embedding(50, 7, sparse=True, dtype=dtype)
+        seen = table.weight.data[:]
+        optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.1, maximize=maximize)
+        if not in_c:
+            monkeypatch.setattr(sparse_rows, "adam_in_c", lambda *args: False)
+        for step in range(4):
+            optimizer.zero_grad()
+            words = torch.tensor([3, 9, 3, 49, 0, 3, 9, step])
+            (table(words) * torch.arange(56.0, dtype=dtype).reshape(8, 7).sin()).sum().backward()
+            version = table.weight._version
+            optimizer.step()
+            assert table.weight._version > version
+        state = optimizer.state[table.weight]
+        assert seen.tolist() == table.weight.tolist()  # the memory is the same
+        found.append([t.tolist() for t in (table.weight, state["exp_avg"], state["exp_avg_sq"])])
+    assert found[0] == found[1]
+
+
+def test_a_row_outside_of_the_table_changes_nothing(monkeypatch):
+    monkeypatch.setattr(sparse_loops, "_spent", 1.0)
+    p = torch.zeros(4, 3, requires_grad=True)
+    optimizer = torch.optim.SparseAdam([p])
+    p.grad = torch.sparse_coo_tensor([[1, 9]], torch.ones(2, 3), (4, 3), check_invariants=False)
+    with pytest.raises((IndexError, RuntimeError), match="9"):
+        optimizer.step()
+    assert not p.any()

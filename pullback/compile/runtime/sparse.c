@@ -62,7 +62,50 @@ typedef double f64_vector __attribute__((vector_size(64), aligned(8)));
     }                                                                                             \
   }
 
+// A step of Adam on the rows of a table that entries have: the gradients of one row are added up in
+// their order, then its two averages and itself are written.  `numbers`: 1 - beta1, 1 - beta2, eps, the
+// step's size, and the gradients' sign.  `slots` (a power of two, at least twice the entries) and
+// `later` are scratch.  Returns 1, or 0 where a row is outside of the table: then nothing was written.
+static inline uint64_t slot_of(int64_t row, uint64_t mask) {
+  return ((uint64_t)row * UINT64_C(0x9e3779b97f4a7c15) >> 20) & mask;
+}
+#define ROWS_ADAM(name, real, root)                                                               \
+  int pb_rows_adam_##name(const int64_t *rows, const real *grads, int64_t count, int64_t width,   \
+                          int64_t size, real *table, real *average, real *square,                 \
+                          const double *numbers, int64_t *slots, int64_t slot_count,              \
+                          int64_t *later, real *sum) {                                            \
+    for (int64_t e = 0; e < count; e++)                                                           \
+      if (rows[e] < 0 || rows[e] >= size) return 0;                                               \
+    const uint64_t mask = (uint64_t)slot_count - 1;                                               \
+    const real a = numbers[0], b = numbers[1], eps = numbers[2], step = numbers[3];               \
+    const real sign = numbers[4];                                                                 \
+    for (int64_t k = 0; k < slot_count; k++) slots[k] = -1;                                       \
+    for (int64_t e = count - 1; e >= 0; e--) { /* so that a slot has the first of its row */       \
+      uint64_t k = slot_of(rows[e], mask);                                                        \
+      while (slots[k] >= 0 && rows[slots[k]] != rows[e]) k = (k + 1) & mask;                      \
+      later[e] = slots[k];                                                                        \
+      slots[k] = e;                                                                               \
+    }                                                                                             \
+    for (int64_t k = 0; k < slot_count; k++) {                                                    \
+      if (slots[k] < 0) continue;                                                                 \
+      const int64_t at = rows[slots[k]] * width;                                                  \
+      real *restrict p = table + at, *restrict m = average + at, *restrict v = square + at;       \
+      for (int64_t i = 0; i < width; i++) sum[i] = 0;                                             \
+      for (int64_t e = slots[k]; e >= 0; e = later[e])                                            \
+        for (int64_t i = 0; i < width; i++) sum[i] += sign * grads[e * width + i];                \
+      for (int64_t i = 0; i < width; i++) {                                                       \
+        real g = sum[i];                                                                          \
+        m[i] += (g - m[i]) * a;                                                                   \
+        v[i] += (g * g - v[i]) * b;                                                               \
+        p[i] -= m[i] / (root(v[i]) + eps) * step;                                                 \
+      }                                                                                           \
+    }                                                                                             \
+    return 1;                                                                                     \
+  }
+
 SPMM(f32, float)
 SPMM(f64, double)
 SDDMM(f32, float)
 SDDMM(f64, double)
+ROWS_ADAM(f32, float, __builtin_sqrtf)
+ROWS_ADAM(f64, double, __builtin_sqrt)
