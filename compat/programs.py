@@ -37,6 +37,11 @@ def sgd(model, lr: float = 1e-3):
     return torch.optim.SGD(model.parameters(), lr=lr)
 
 
+def fitted(model, x, y, loss=F.mse_loss):
+    """A model that learns to give `y` for `x`."""
+    return adam(model), model, lambda m: loss(m(x), y)
+
+
 def classifier(optimizer, activation, lr: float = 1e-3):
     """A small network for points in eight dims, with an optimizer of that class."""
     model = nn.Sequential(nn.Linear(8, 16), activation, nn.Linear(16, 3))
@@ -53,8 +58,7 @@ def vit():
     from vit_pytorch import ViT
 
     model = ViT(image_size=16, patch_size=4, num_classes=5, dim=32, depth=2, heads=4, mlp_dim=64)
-    x, y = torch.randn(4, 3, 16, 16), torch.randint(0, 5, (4,))
-    return adam(model), model, lambda m: F.cross_entropy(m(x), y)
+    return fitted(model, torch.randn(4, 3, 16, 16), torch.randint(0, 5, (4,)), loss=F.cross_entropy)
 
 
 @program("x-transformers")
@@ -282,8 +286,7 @@ def perceiver():
         input_channels=3, input_axis=2, num_freq_bands=4, max_freq=10.0, depth=2, num_latents=8,
         latent_dim=16, num_classes=4, latent_heads=2, cross_dim_head=8, latent_dim_head=8,
     )
-    x, y = torch.randn(2, 8, 8, 3), torch.randint(0, 4, (2,))
-    return adam(model), model, lambda m: F.cross_entropy(m(x), y)
+    return fitted(model, torch.randn(2, 8, 8, 3), torch.randint(0, 4, (2,)), loss=F.cross_entropy)
 
 
 @program("efficientnet-pytorch")
@@ -357,8 +360,7 @@ def siren():
     from siren_pytorch import SirenNet
 
     model = SirenNet(dim_in=2, dim_hidden=16, dim_out=3, num_layers=3, w0_initial=30.0)
-    x, y = torch.rand(32, 2), torch.rand(32, 3)
-    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+    return fitted(model, torch.rand(32, 2), torch.rand(32, 3))
 
 
 @program("performer-pytorch")
@@ -366,8 +368,7 @@ def performer():
     from performer_pytorch import Performer
 
     model = Performer(dim=16, depth=1, heads=2, dim_head=8, causal=False)
-    x, y = torch.randn(1, 12, 16), torch.randn(1, 12, 16)
-    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+    return fitted(model, torch.randn(1, 12, 16), torch.randn(1, 12, 16))
 
 
 @program("transformers")
@@ -504,8 +505,7 @@ def nystromformer():
     from nystrom_attention import Nystromformer
 
     model = Nystromformer(dim=16, depth=1, heads=2, dim_head=8, num_landmarks=4, pinv_iterations=4)
-    x, y = torch.randn(1, 12, 16), torch.randn(1, 12, 16)
-    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+    return fitted(model, torch.randn(1, 12, 16), torch.randn(1, 12, 16))
 
 
 @program("linformer")
@@ -531,8 +531,7 @@ def soft_moe():
     from soft_moe_pytorch import SoftMoE
 
     model = SoftMoE(dim=16, seq_len=12, num_experts=3)
-    x, y = torch.randn(2, 12, 16), torch.randn(2, 12, 16)
-    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+    return fitted(model, torch.randn(2, 12, 16), torch.randn(2, 12, 16))
 
 
 @program("pytorch-crf")
@@ -556,8 +555,7 @@ def temporal_convolution():
     from pytorch_tcn import TCN
 
     model = TCN(num_inputs=3, num_channels=[8, 8], kernel_size=3, dropout=0.0)
-    x, y = torch.randn(2, 3, 20), torch.randn(2, 8, 20)
-    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+    return fitted(model, torch.randn(2, 3, 20), torch.randn(2, 8, 20))
 
 
 @program("rotary-embedding-torch")
@@ -575,7 +573,7 @@ def rotary_attention():
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
     model, x, y = Attention(), torch.randn(2, 10, 16), torch.randn(2, 2, 10, 8)
-    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+    return fitted(model, x, y)
 
 
 @program("g-mlp-pytorch")
@@ -584,7 +582,7 @@ def gated_mlp():
 
     model = gMLPVision(image_size=16, patch_size=4, num_classes=4, dim=16, depth=2)
     x, y = images(2, 16, classes=4)
-    return adam(model), model, lambda m: F.cross_entropy(m(x), y)
+    return fitted(model, x, y, loss=F.cross_entropy)
 
 
 @program("mlp-mixer-pytorch")
@@ -593,7 +591,7 @@ def mlp_mixer():
 
     model = MLPMixer(image_size=16, channels=3, patch_size=4, dim=16, depth=2, num_classes=4)
     x, y = images(2, 16, classes=4)
-    return adam(model), model, lambda m: F.cross_entropy(m(x), y)
+    return fitted(model, x, y, loss=F.cross_entropy)
 
 
 @program("lambda-networks")
@@ -610,8 +608,7 @@ def axial_attention():
     from axial_attention import AxialAttention
 
     model = AxialAttention(dim=8, dim_index=1, heads=2, num_dimensions=2)
-    x, y = torch.randn(2, 8, 6, 6), torch.randn(2, 8, 6, 6)
-    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+    return fitted(model, torch.randn(2, 8, 6, 6), torch.randn(2, 8, 6, 6))
 
 
 @program("fft-conv-pytorch")
@@ -619,8 +616,7 @@ def fft_convolution():
     from fft_conv_pytorch import FFTConv2d
 
     model = nn.Sequential(FFTConv2d(3, 4, 5, padding=2), nn.Tanh(), FFTConv2d(4, 2, 3))
-    x, y = torch.randn(2, 3, 12, 12), torch.randn(2, 2, 10, 10)
-    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+    return fitted(model, torch.randn(2, 3, 12, 12), torch.randn(2, 2, 10, 10))
 
 
 @program("torchvision")
@@ -637,8 +633,7 @@ def fourier_neural_operator():
     from neuralop.models import FNO
 
     model = FNO(n_modes=(4, 4), hidden_channels=8, in_channels=1, out_channels=1, n_layers=2)
-    x, y = torch.randn(2, 1, 12, 12), torch.randn(2, 1, 12, 12)
-    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+    return fitted(model, torch.randn(2, 1, 12, 12), torch.randn(2, 1, 12, 12))
 
 
 @program("torchcde")

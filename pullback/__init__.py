@@ -198,6 +198,14 @@ _NAMES = {  # the same by module
         _choose_qparams_per_tensor quantized_batch_norm quantized_gru quantized_lstm
         quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
     """,
+    "quantized.fbgemm": """
+        choose_qparams_optimized fbgemm_linear_fp16_weight
+        fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight
+        fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight
+        fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix quantized_gru_cell
+        quantized_lstm_cell quantized_rnn_relu_cell quantized_rnn_tanh_cell
+    """,
+    "quantized.packed": "ScriptObject",
     "quantized.questions": """
         int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
         q_zero_point

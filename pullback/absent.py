@@ -16,10 +16,13 @@ from .facade import OWN, elsewhere, public_path
 
 # family -> (what it belongs to, what to do instead)
 WHY = {
-    "sparse": ("tensors with a sparse layout", "use dense tensors, or scipy.sparse on x.numpy()"),
+    "sparse": ("an older form of sparse tensors",
+               "use torch.sparse_coo_tensor, or to_sparse_semi_structured() of torch.sparse"),
     "quantised": ("an older form of quantised tensors",
                   "use torch.ao.quantization, or the functions of torch.ops.quantized"),
-    "vendor": ("a library of one vendor", "call the operator without the vendor's name"),
+    "graphs": ("quantisation of graphs",
+               "mark where integers begin and end with QuantStub and DeQuantStub, then prepare(), "
+               "some batches and convert(); quantize_dynamic() needs no marks"),
     "script": ("the compiler of TorchScript", "jit.script and jit.trace run the Python program"),
     "dispatch": ("the dispatcher of PyTorch", "overrides.TorchFunctionMode sees every call"),
     "pipes": ("datapipes", "write a Dataset or an IterableDataset"),
@@ -40,13 +43,8 @@ WHY = {
 # module (of this package; "" is its root) -> family -> names
 NAMES: dict[str, dict[str, str]] = {
     "": {
-        "quantised": """choose_qparams_optimized quantized_gru_cell quantized_lstm_cell
-            quantized_rnn_relu_cell quantized_rnn_tanh_cell QInt32Storage QInt8Storage
-            QUInt2x4Storage QUInt4x2Storage QUInt8Storage""",
-        "vendor": """fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation
-            fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation
-            fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16
-            fbgemm_pack_quantized_matrix""",
+        "quantised": """QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage
+            QUInt8Storage""",
         "script": """AggregationType AliasDb AnyType Argument ArgumentSpec AwaitType BenchmarkConfig
             BenchmarkExecutionStats Block BoolType BufferDict CallStack Capsule ClassType Code
             CompilationUnit CompleteArgumentSpec ComplexType ConcreteModuleType
@@ -57,16 +55,24 @@ NAMES: dict[str, dict[str, str]] = {
             Node NoneType NoopLogger NumberType OperatorInfo OptionalType ParameterDict PyObjectType
             PyTorchFileReader PyTorchFileWriter RRefType ScriptClass ScriptClassFunction ScriptDict
             ScriptDictIterator ScriptDictKeyIterator ScriptList ScriptListIterator ScriptMethod
-            ScriptModuleSerializer ScriptObject ScriptObjectProperty SerializationStorageContext
+            ScriptModuleSerializer ScriptObjectProperty SerializationStorageContext
             StaticModule StreamObjType StringType SymBoolType SymIntType TensorType
             ThroughputBenchmark TracingState TupleType Type UnionType Use Value import_ir_module
             import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema
             parse_type_comment unify_type_list""",
         "dispatch": "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard",
     },
-    "sparse": {"sparse": """spdiags spsolve SparseSemiStructuredTensorCUSPARSELT
-        SparseSemiStructuredTensorCUTLASS FloatTensor DoubleTensor HalfTensor BFloat16Tensor
-        IntTensor LongTensor ShortTensor CharTensor ByteTensor"""},
+    "sparse": {"sparse": """SparseSemiStructuredTensorCUSPARSELT SparseSemiStructuredTensorCUTLASS
+        FloatTensor DoubleTensor HalfTensor BFloat16Tensor IntTensor LongTensor ShortTensor
+        CharTensor ByteTensor"""},
+    "ao.quantization": {
+        "graphs": """AffineQuantizedObserverBase Granularity MappingType MatchAllNode PerAxis
+            PerBlock PerGroup PerRow PerTensor PerToken TorchAODType ZeroPointDomain get_block_size
+            get_fuser_method_new get_default_static_quant_reference_module_mappings""",
+        "script": """convert_dynamic_jit convert_jit fuse_conv_bn_jit prepare_dynamic_jit
+            prepare_jit quantize_dynamic_jit quantize_jit script_qconfig script_qconfig_dict"""},
+    "ao.quantization.quantize_fx": {"graphs": """attach_preserved_attrs_to_model convert_fx
+        convert_to_reference_fx fuse_fx prepare_fx prepare_qat_fx"""},
     "package": {"package": """PackageImporter PackageExporter Directory EmptyMatchError
         GlobGroup ObjMismatchError ObjNotFoundError OrderedImporter PackagingError Importer
         sys_importer analyze is_from_package"""},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from .core.handle import Tensor
+from .core.handle import Tensor, is_composed
 from .errors import ArgumentError, BadValue, LinAlgError, ShapeError  # noqa: F401  LinAlgError is offered
 from .facade import Shelf
 from .table.packets import ops
@@ -70,7 +70,8 @@ def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor |
     those of A x = λ B x, where x.T B x = 1.
 
     Found from the whole decomposition, not by iteration: exact, differentiable, and what would
-    steer or watch an iteration has nothing to do.
+    steer or watch an iteration has nothing to do.  Of a sparse matrix, whose gradient lies on its
+    entries, they are found by SciPy.
     """
     if _asks and (taken := _taken_over(lobpcg, locals())):
         return taken[0]
@@ -85,6 +86,12 @@ def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor |
                        f"smaller than 3 x the number of requested eigenpairs (={k})")
     if tracker is not None:
         raise ArgumentError("lobpcg: there are no iterations here for a tracker to see")
+    if is_composed(A):
+        from .sparse.solve import eigenpairs  # loaded for a program that has sparse tensors
+
+        return eigenpairs(A, B, k, largest is None or largest)
+    if B is not None and is_composed(B):
+        B = B.to_dense()
     lower = None if B is None else ops.linalg_cholesky(B)
     matrix = A
     if lower is not None:  # C = L⁻¹ A L⁻ᵀ has the same eigenvalues

@@ -104,7 +104,7 @@ PRINT_OPTS = _Live()
 
 def _tensor_str(tensor, indent: int) -> str:
     """The values alone, as PyTorch's function of this name gives them."""
-    array = tensor.detach().resolve_conj().numpy()
+    array = tensor.numpy(force=True)
     return _values(array, tensor.dtype.name, indent, _options) if array.size else "[]"
 
 

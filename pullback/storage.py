@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -33,6 +34,12 @@ class _Storage:
     """What both kinds have in common."""
 
     __slots__ = ()
+    device: dev.Device
+    tolist: Callable[[], list]
+    clone: Callable[[], _Storage]
+    nbytes: Callable[[], int]
+    _on: Callable[[object], _Storage]  # the same on a device
+    _title: Callable[[], str]
 
     def __iter__(self):
         return iter(self.tolist())

@@ -31,6 +31,8 @@ OVER: dict[str, int] = {}
 
 _FRAMES = r"_getframe|\bf_(back|globals)\b"
 
+_TORCH = r"for_torch\(|\btorch\.install\b"
+
 # Words and calls that a room must not contain, with the reason
 FORBIDDEN = [
     (("core", "interp", "autograd", "eager"), r"literal|spelling",
@@ -39,6 +41,7 @@ FORBIDDEN = [
     ((".",), r"\bgc\.get_(objects|referrers)\b", "the heap is scanned"),
     ((".",), r"\.__code__ = ", "the code of a function is exchanged"),
     ((".",), _FRAMES, "what a call does is decided by who calls"),
+    ((".",), _TORCH, "a file of torch/ is loaded by its name: the import contract cannot see it"),
 ]
 # Places where a forbidden word is right: pattern -> file -> why
 EXCUSED = {
@@ -56,6 +59,27 @@ EXCUSED = {
         # Python asks a number for its hash, class and text without saying why
         "symbolic/env.py": "symbolic numbers: user code gets a guard, a cache of ours must not",
     },
+    _TORCH: {
+        "__init__.py": "paths of PyTorch below the package",
+        "export/archive.py": "files in PyTorch's format, where they are asked for",
+        "facade.py": "the door itself",
+        "graph/dialect.py": "the dialect that people ask for, by its kind",
+        "graph/operator_schemas.py": "signatures of functions as PyTorch traces them",
+        "graph/printer.py": "names that PyTorch prints",
+        "graph/proxy.py": "functions as PyTorch traces them",
+        "torch/install.py": "its own name",
+    },
+}
+# Names of files and flags that a stranger must look up; files that may have one, and what it means
+RETIRED_FILES = re.compile(
+    "reaching|holding|outside|unseen|collected|placing|stowing|hooking|shares|calls|looking|seen|"
+    "deep|wishes|older|kinds|parts|truth|plumbing")
+RETIRED_FLAGS = re.compile("turn|intact|plainly|blurs|lent|takes_again|lies|alike|wide|told")
+OLD_NAMES: dict[str, str] = {
+    "parts/__init__.py": "a package: tensors that are made of parts",
+    "ops/kinds.py": "kinds of entries, as the glossary has them",
+    "torch/dialect/calls.py": "how a dialect writes calls",
+    "torch/dialect/parts.py": "`parts(op)` of the dialect",
 }
 # Rooms where operators are named: the table, derivatives, what is said in PyTorch's words
 NAMES_OPERATORS = ("ops", "table", "formulas", "decomp", "torch")
@@ -71,6 +95,7 @@ NO_OPERATORS = {
     "instructions of an optimizer's formula": "optim/formula.py",
     "names that a module offers, and where from": "__init__.py array/dtype.py functional.py "
     "nn/__init__.py nn/init.py nn/modules/__init__.py overrides.py tensor/facts.py "
+    "quantized/questions.py tensor/absent_methods.py "
     "tensor/history.py tensor/values.py",
     "values of an argument, and what each calls": "nn/functional/maps.py "
     "nn/functional/resampling.py",
@@ -155,6 +180,107 @@ def words() -> Iterator[str]:
             yield f"pullback/{file}: say what is in it"
 
 
+def retired_names() -> Iterator[str]:
+    """Files and flags of the package with names that nobody can guess the meaning of."""
+    found = set()
+    for file, _, tree in parsed():
+        path = Path(file)
+        if RETIRED_FILES.fullmatch(path.parent.name if path.stem == "__init__" else path.stem):
+            found.add(file)
+            if file not in OLD_NAMES:
+                yield f"pullback/{file}: a name that says nothing to a stranger"
+        for node in ast.walk(tree):
+            for name in attributes(node):
+                if RETIRED_FLAGS.fullmatch(name):
+                    yield f"pullback/{file}:{node.lineno}: `{name}` says nothing to a stranger"
+    for file in sorted(OLD_NAMES.keys() - found):
+        yield f"tools/house.py: pullback/{file} has another name now"
+
+
+def attributes(node: ast.AST) -> list[str]:
+    """What a statement makes an attribute of a class or of its instances."""
+    if isinstance(node, ast.ClassDef):
+        return [target.id for part in node.body for target in targets(part)
+                if isinstance(target, ast.Name)]
+    return [target.attr for target in targets(node) if isinstance(target, ast.Attribute)]
+
+
+def targets(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.Assign):
+        return [n for target in node.targets for n in ast.walk(target)]
+    return [node.target] if isinstance(node, ast.AnnAssign) else []
+
+
+class Class:
+    """A class of the package: what it has, and what its methods ask of the instance."""
+
+    def __init__(self, file: str, node: ast.ClassDef, imported: dict[str, str]):
+        self.file, self.name, self.line, self.heirs = file, node.name, node.lineno, []
+        names = [base.id if isinstance(base, ast.Name) else "" for base in node.bases]
+        self.bases = [(name, imported.get(name, file)) for name in names if name != "object"]
+        self.above: list[Class | None] = []  # None: not of the package, or not known which
+        self.has: set[str] = set()
+        self.asks: set[str] = set()
+        for part in node.body:
+            if isinstance(part, ast.FunctionDef | ast.ClassDef):
+                self.has.add(part.name)
+            else:
+                self.has |= {n.id for n in ast.walk(part) if isinstance(n, ast.Name)}
+                self.has |= {n.value for n in ast.walk(part) if isinstance(n, ast.Constant)
+                             and isinstance(n.value, str)}  # of `__slots__`
+            if isinstance(part, ast.FunctionDef) and part.args.args:
+                self._look(part, part.args.args[0].arg)
+
+    def _look(self, method: ast.FunctionDef, me: str) -> None:
+        for n in ast.walk(method):
+            if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == me:
+                if isinstance(n.ctx, ast.Store):
+                    self.has.add(n.attr)
+                elif not n.attr.startswith("__"):
+                    self.asks.add(n.attr)
+
+    def known(self) -> set[str] | None:
+        """What an instance has without its heirs; None where a class above is not known."""
+        above = [None if base is None else base.known() for base in self.above]
+        return None if None in above else self.has.union(*above)
+
+    def below(self) -> set[str]:
+        """What its heirs add."""
+        return set().union(*(heir.has | heir.below() for heir in self.heirs))
+
+
+def classes() -> list[Class]:
+    """All classes, each with those above and below it."""
+    found: list[Class] = []
+    for file, _, tree in parsed():
+        imported = {alias.asname or alias.name: (node.module or "").rpartition(".")[2]
+                    for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+                    for alias in node.names}
+        found += [Class(file, node, imported) for node in ast.walk(tree)
+                  if isinstance(node, ast.ClassDef)]
+    by_name: dict[str, list[Class]] = {}
+    for c in found:
+        by_name.setdefault(c.name, []).append(c)
+    for c in found:
+        for name, home in c.bases:
+            fits = [b for b in by_name.get(name, ()) if b is not c and home in (
+                b.file, Path(b.file).stem, Path(b.file).parent.name)]
+            c.above.append(fits[0] if len(fits) == 1 else None)
+            if len(fits) == 1:
+                fits[0].heirs.append(c)
+    return found
+
+
+def set_by_heirs() -> Iterator[str]:
+    """Classes that ask for attributes which only a class below them has, and do not declare it."""
+    for c in classes():
+        known = c.known() if c.heirs else None
+        names = [] if known is None else sorted((c.asks & c.below()) - known)
+        if names:
+            yield (f"pullback/{c.file}:{c.line}: {c.name} asks for {', '.join(names)}, which only "
+                   "its heirs have; declare it")
+
+
 def operator_names() -> set[str]:
     """The operators of the table, without their overloads, as the generated list has them."""
     tree = ast.parse((PACKAGE / "table/names.py").read_text())
@@ -203,7 +329,7 @@ def listed_operators() -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     gc.disable()  # trees of the whole package, and nothing to collect
-    bad, over = [*words(), *listed_operators()], {}
+    bad, over = [*words(), *retired_names(), *set_by_heirs(), *listed_operators()], {}
     for what, size, budget in figures():
         if size > budget:
             over[what] = size

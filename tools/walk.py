@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-WARM = 20  # calls: more than `core/op.py:OFTEN`, after which a kind of call has a plan
+WARM = 20  # calls: more than `core/overload.py:OFTEN`, after which a kind of call has a plan
 PACKAGE = Path(__file__).resolve().parent.parent / "pullback"
 
 

@@ -202,13 +202,13 @@ _KEPT = 4096  # answers that are remembered: the layers of a network ask the sam
 @functools.cache
 def has_checks(ov) -> bool:
     """Has the kernel anything to say?  Expressions check nothing, draws must not be drawn."""
-    plain = isinstance(ov.op.run, str) and ov.check is None and not (ov.alike or ov.real_only)
+    plain = isinstance(ov.op.run, str) and ov.check is None and not (ov.same_dtype or ov.real_only)
     return not (plain or ov.custom or ov.is_random or ov.is_view or effect_of(ov) is not None)
 
 
 def consult_kernel(ov, raw) -> None:
     """Raise what a kernel says to the dtypes of arguments of which some are of half precision."""
-    if ov.op.wide or not has_checks(ov):
+    if ov.op.or_float32 or not has_checks(ov):
         return
     steps: list = []
     try:

@@ -125,7 +125,7 @@ def _only_numbers(data) -> bool:
 def _without_tensors(data):
     """Nested data with tensors replaced by their values."""
     if _is_tensor(data):
-        return np.array(data.detach().numpy())
+        return np.array(data.numpy(force=True))
     if isinstance(data, (list, tuple)):
         if set(map(type, data)) <= _PYTHON:
             return data

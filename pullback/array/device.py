@@ -151,9 +151,9 @@ def address(array) -> int:
 
 def owner(array):
     """The array whose memory this one shows."""
-    base = array.base
+    base, kind = array.base, np.ndarray if isinstance(array, np.ndarray) else type(array)
     while base is not None:  # as_strided puts a helper object between an array and its base
-        if isinstance(base, type(array)):
+        if isinstance(base, kind):
             array = base
         base = getattr(base, "base", None)
     return array

@@ -47,6 +47,13 @@ def wrap_dim(dim: int, ndim: int, *, scalar_ok: bool = True) -> int:
     )
 
 
+def for_each_dim(values: Sequence, rank: int) -> list | None:
+    """A value for each of `rank` dims: those given, or the only one; None if neither fits."""
+    if len(values) == 1:
+        return list(values) * rank
+    return list(values) if len(values) == rank else None
+
+
 def wrap_dims(
     dims: int | Iterable[int] | None, ndim: int, *, empty_is_all: bool = True
 ) -> tuple[int, ...]:

@@ -366,6 +366,7 @@ class _Limits:
     """What `finfo` and `iinfo` have in common: they are compared and printed by their facts."""
 
     printed: tuple[str, ...] = ()
+    dtype: str  # by name
     __hash__ = None
 
     def __eq__(self, other: object) -> bool:

@@ -18,6 +18,7 @@ from ..core.handle import Box, Tensor, make
 from ..threads.state import state
 from . import device as dev
 from . import dtype as dt
+from . import lazy
 from .dims import broadcast_shapes
 from .fake import Fake, contiguous_strides, device_name
 from .layout import arranged, is_arranged, wants_channels_last
@@ -135,7 +136,8 @@ def escaped(ov, box) -> Exception:
 
 def run_raw(ov, raw, xp=None):
     """Promotion and kernel on raw arguments; `xp` is given where all arrays are known to be its."""
-    out = _run_raw(ov, raw, xp)
+    marked = lazy.in_use and lazy.among(raw)
+    out = lazy.run(ov, raw, xp, _run_raw) if marked else _run_raw(ov, raw, xp)
     return in_rows(out) if ov.in_rows else out
 
 
@@ -214,7 +216,7 @@ def _run_raw(ov, raw, xp):
                 state.fakes = before
         if xp is not np:
             raw = [_moved(xp, v) for v in raw]
-    if ov.alike:
+    if ov.same_dtype:
         refuse_mixed(ov, raw)
     if ov.real_only:
         refuse_complex_tensors(ov, raw)
@@ -245,7 +247,7 @@ def _run_raw(ov, raw, xp):
 def refuse_mixed(ov, raw) -> None:
     """Refuse arguments of several dtypes, where the entry says that they are of one."""
     wanted = None
-    for i, wide in ov.alike:
+    for i, wide in ov.same_dtype:
         for v in raw[i] if type(raw[i]) is list else (raw[i],):
             if v is None:
                 continue
@@ -470,8 +472,8 @@ def run_fake(ov, raw: tuple):
     if ov.kind in _MAKERS:
         _check_sizes(shape)
     returns, where = ov.schema.returns, _fake_device(ov, raw)
-    if ov.op.lies == "parts":  # fresh memory by name, views of the input in fact
-        parts = _fake_view(ov, raw)
+    if ov.op.memory_format == "parts":  # fresh memory by name, views of the input in fact
+        parts = _fake_pieces(ov, raw)
         for part in parts:
             part.base = None
         return parts
@@ -527,11 +529,11 @@ def _fake_strides(ov, shape: tuple, dtype, raw: tuple, device: str) -> tuple | N
     copies = "memory_format" in ov.schema.names
     if ov.kind == "creation" and "stride" in ov.schema.names:  # empty_strided and its kin
         return tuple([s * dtype.itemsize for s in raw[ov.schema.names.index("stride")]])
-    if ov.op.lies in ("self", "channels"):
+    if ov.op.memory_format in ("self", "channels"):
         raw = raw[ov.followed:]
-    if ov.op.lies == "self" and not copies and device == "cpu":
+    if ov.op.memory_format == "self" and not copies and device == "cpu":
         return pointwise_strides(shape, dtype, tuple(_arrays(raw))[:1])
-    if ov.op.lies == "channels":
+    if ov.op.memory_format == "channels":
         kind = channels_last(raw, len(shape))
         return None if kind is None or device != "cpu" else _channels_inside(shape, dtype)
     if ov.kind in ("creation", "random") and copies:  # zeros_like and its kin: not the gaps of one
@@ -636,6 +638,13 @@ def broadcast(ov, specs: list) -> tuple:
 
 
 def _fake_view(ov, raw: tuple):
+    out, marks = _fake_pieces(ov, raw), lazy.through(ov, raw[0])
+    for o in out if type(out) is list else (out,):
+        o.marks = marks
+    return out
+
+
+def _fake_pieces(ov, raw: tuple):
     source = raw[0]
     if source.symbolic or is_symbolic(raw) or ov.op.absolute:
         from ..symbolic.views import view

@@ -17,6 +17,7 @@ from ..core.handle import Box, Tensor
 from ..threads.state import state
 from . import device as dev
 from . import dtype as dt
+from .lazy import marks_of
 from .size import Symbolic, SymbolicShape, is_symbolic
 
 
@@ -54,11 +55,12 @@ def _are_sizes(shape: tuple) -> None:
 class Fake(Box):
     """The facts of an array without its data."""
 
-    __slots__ = ("__weakref__", "base", "device_name", "dtype", "known", "mode", "offset", "real",
-                 "shape", "strides")
+    __slots__ = ("__weakref__", "base", "device_name", "dtype", "known", "marks", "mode", "offset",
+                 "real", "shape", "strides")
 
     def __init__(
-        self, shape, dtype: np.dtype, strides=None, device_name: str = "cpu", base=None, offset=0
+        self, shape, dtype: np.dtype, strides=None, device_name: str = "cpu", base=None, offset=0,
+        marks=0,
     ):
         self.shape = shape = tuple(shape)
         for n in shape:
@@ -76,6 +78,7 @@ class Fake(Box):
         self.mode = state.fakes.mode  # the `FakeTensorMode` that it belongs to
         self.known = None  # in a mode: its one element, and [is it still known?] with its views
         self.real = None  # its data, where captures compute with them beside (`reals.py`)
+        self.marks = marks  # are its elements conjugates or negatives of what is there (`lazy.py`)?
 
     @property
     def constant(self) -> np.ndarray | None:
@@ -135,7 +138,8 @@ class Fake(Box):
 
 def fake_like(array) -> Fake:
     """The facts of a real array (or a fresh copy of a fake's facts)."""
-    return Fake(array.shape, array.dtype, tuple(array.strides), device_name(array))
+    return Fake(array.shape, array.dtype, tuple(array.strides), device_name(array),
+                marks=marks_of(array))
 
 
 def device_name(array) -> str:

@@ -167,7 +167,7 @@ def _poisson(tap: Tap, rate: float) -> float:
     if not rate >= 0:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     if rate >= 10:
-        return _poisson_large(tap, rate)
+        return rate if rate == math.inf else _poisson_large(tap, rate)
     if rate == 0:
         return 0.0
     limit, count, product = math.exp(-rate), 0, tap.uniform()
@@ -266,7 +266,7 @@ def _binomial(tap: Tap, count: float, p: float) -> float:
         return math.nan
     if count <= 0 or p <= 0:
         return 0.0
-    if p >= 1:
+    if p >= 1 or count == math.inf:
         return count
     if p <= 0.5:
         return (_binomial_large if count * p >= 10 else _successes)(tap, count, p)

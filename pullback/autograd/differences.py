@@ -64,7 +64,7 @@ def _from_real(vector: np.ndarray, like: np.ndarray) -> np.ndarray:
 def _value(t: Tensor) -> np.ndarray:
     t = t.detach()
     if not isinstance(t._payload, Outer):
-        return t.numpy()
+        return t.numpy(force=True)
     numbers = [one.item() for one in t.reshape(-1).unbind()]  # a wrapper has no memory to show
     return np.array(numbers, t._payload.dtype).reshape(tuple(t.shape))
 

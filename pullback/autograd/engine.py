@@ -18,6 +18,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from ..array.layout import copied_like
+from ..array.lazy import Lazy
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.project import project
 from ..core.tape import Accumulate, Origin, Port
@@ -43,7 +44,7 @@ def node_of(edge):
     return edge.node if type(edge) is Port else edge
 
 
-def reaching(roots: list, targets: dict) -> set | None:
+def leading_to(roots: list, targets: dict) -> set | None:
     """The nodes from which a target's can be reached; None where all of them are."""
     targets = {node for node, _ in targets}
     seen, todo = set(roots), list(roots)
@@ -81,7 +82,7 @@ def sweep(
     captured: dict = {}
     plus, blanks = _adder(not create and not fast["ACTIVE"]), False
     pending, heap, leaves, newest = _begun(roots, seeds, plus)
-    wanted = task.wanted = None if targets is None else reaching([*leaves, *pending], targets)
+    wanted = task.wanted = None if targets is None else leading_to([*leaves, *pending], targets)
     watch, due = _watched(seeds, pending, wanted)
     while heap or newest is not None:
         node = newest
@@ -111,7 +112,7 @@ def sweep(
             results = run_post_hooks(node, results, grads)
         for edge, g, meta in zip(edges, results, node.metas):
             if g is None or edge is None:
-                blanks = _undefined(pending, heap, edge) or blanks
+                blanks = edge is not None and _undefined(pending, heap, edge) or blanks
                 continue
             data = g._payload
             if data.shape != meta[0] or data.dtype is not meta[1]:
@@ -288,7 +289,7 @@ def _undefined(pending: dict, heap: list, edge) -> bool:
 
     Custom functions are told (and may take it for zeros), other nodes pass it on.
     """
-    if edge is None or edge.__class__ is Accumulate:
+    if edge.__class__ is Accumulate:
         return False
     node = node_of(edge)
     if node.edges and node not in pending:
@@ -344,6 +345,11 @@ def _accumulate_dispatched(node: Accumulate, grads: list, create: bool) -> None:
     accumulate(node, grads, create)
 
 
+def in_numbers(g: Tensor) -> Tensor:
+    """A gradient for the user to read: no conjugate that is put off."""
+    return ops.clone(g) if isinstance(g._payload, Lazy) else g
+
+
 def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) -> None:
     """Add a gradient to a leaf's `.grad`, then call its hooks."""
     leaf = node.leaf()
@@ -359,7 +365,7 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
         data = g._payload
     have = meta.grad
     if create:
-        meta.grad = g if have is None else have + g
+        meta.grad = in_numbers(g) if have is None else have + g
     elif have is None:
         # the array itself if nobody else holds it: two leaves must not share a gradient's memory
         real = data.__class__ is _ndarray or is_buffer(data)
@@ -367,7 +373,7 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
             sys.getrefcount(g) > ALONE
             or sys.getrefcount(data) > ALONE + 1
             or g._link is not None
-            or isinstance(data.base, type(data))
+            or isinstance(data.base, (type(data), _ndarray))
             or data.strides != array.strides
         ):
             g = make(copied_like(data, array if is_buffer(array) else data))

@@ -23,7 +23,7 @@ from ..tensor.overridable import asks_in as _asks_in
 from ..tensor.overridable import taken_over as _taken_over
 from ..threads.blocks import called_by
 from ..threads.state import fast, state
-from .engine import edge_of, run
+from .engine import edge_of, in_numbers, run
 
 _asks = _asks_in(globals())
 
@@ -302,7 +302,7 @@ def _result(t, g: Tensor | None, unused: bool | None, materialize: bool, create:
         return None
     if g._payload.shape != t._payload.shape or g._payload.dtype != t._payload.dtype:
         g = project(g, t._payload.shape, t._payload.dtype)
-    return g
+    return in_numbers(g)
 
 
 def _unused(what: str) -> errors.UnusedInput:

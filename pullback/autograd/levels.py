@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
-
 from .. import errors
+from ..array.lazy import ARRAYS
 from ..core.events import CALLED_FUNCTION, CALLS_FUNCTION
 from ..core.handle import Tensor, is_buffer, make
 from ..core.project import project
@@ -39,8 +38,6 @@ from .function import (
 from .grad_mode import is_grad_enabled
 from .gradients import grad
 from .mapped_function import map_nested, mapped_function
-
-_ndarray = np.ndarray
 
 
 class _silent:
@@ -122,7 +119,7 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
     for t in _tensors(args):
         if t._link is not None:
             refresh(t)
-        if adopts and type(t._payload) is _ndarray:
+        if adopts and type(t._payload) in ARRAYS:
             owner.adopt(t)
         level = max(level, _level(cls, t))
     interp = state.stack[level]

@@ -25,6 +25,8 @@ class Interval:
 class _Timed:
     """What single events and sums have in common; times are in microseconds."""
 
+    count: int
+    cpu_time_total: float
     device_time = device_time_total = self_device_time_total = 0.0
     cuda_time = cuda_time_total = self_cuda_time_total = 0.0
     device_memory_usage = self_device_memory_usage = 0

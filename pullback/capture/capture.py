@@ -16,6 +16,7 @@ import numpy as np
 from .. import errors
 from ..array.fake import Fake
 from ..array.generator import Generator, default_generator
+from ..array.lazy import ARRAYS, marks_of
 from ..core import events, tape
 from ..core.handle import Tensor, cell_of, make
 from ..core.overload import overload
@@ -303,7 +304,7 @@ class Capture(Trace):
 
     def met_gradient(self, t: Tensor, replaced: bool) -> None:
         """The `.grad` of a tensor is about to be read or replaced."""
-        if type(t._payload) is np.ndarray:
+        if type(t._payload) in ARRAYS:
             self.note_gradient(t, t)
         gradient = self.gradients.get(id(t))
         if gradient is not None:
@@ -335,6 +336,12 @@ class Capture(Trace):
     def adopt(self, t: Tensor) -> None:
         """Make a tensor from outside an input of the graph."""
         data, edge, link, cell = t._payload, t._edge, t._link, t._cell
+        if marks_of(data):
+            raise self.unfollowed(errors.text(
+                "a captured function uses a tensor from outside whose conjugation or negation is "
+                f"put off: a graph takes memory as it is ({errors.user_line(2)})",
+                f"tensor: {t.dtype.name}{list(t.shape)}",
+                "give it t.resolve_conj().resolve_neg(), or take the conjugate inside"))
         came, hooks = tables_of(t), None if t._record is None else t._record.post_hooks
         if edge is not None or t._record is not None:
             self.note_gradient(t, t)

@@ -8,6 +8,7 @@ values: equal where they mean the same.  `export.py` writes them, `lookup.py` re
 from __future__ import annotations
 
 import dataclasses
+from string import Formatter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,50 +67,55 @@ class _Part:
     """Of a tensor that is made of several."""
 
 
-_MADE = {  # name -> (bases, fields, text)
-    "ParamAOTInput": (DifferentiableAOTInput, "target", "self.get_parameter({target!r})"),
-    "BufferAOTInput": (DifferentiableAOTInput, "target", "self.get_buffer({target!r})"),
-    "PlainAOTInput": (DifferentiableAOTInput, "idx", "args[{idx}]"),
-    "DummyAOTInput": (AOTInput, "idx", "__dummy{idx}"),
-    "ViewBaseAOTInput": (DifferentiableAOTInput, "base_of", "{base_of}._base"),
-    "SyntheticBaseAOTInput": (
-        DifferentiableAOTInput, "base_of", "__make_synthetic_base({base_of})"),
-    "TangentAOTInput": (DifferentiableAOTInput, "output", "__output_tangent({output})"),
-    "ForwardTokenAOTInput": (AOTInput, "idx", "__forward_token{idx}"),
-    "BackwardTokenAOTInput": (AOTInput, "idx", "__backward_token{idx}"),
-    "PhiloxForwardSeedAOTInput": (AOTInput, "", "__philox_forward_seed"),
-    "PhiloxForwardBaseOffsetAOTInput": (AOTInput, "", "__philox_forward_base_offset"),
-    "PhiloxBackwardSeedAOTInput": (AOTInput, "", "__philox_backward_seed"),
-    "PhiloxBackwardBaseOffsetAOTInput": (AOTInput, "", "__philox_backward_base_offset"),
-    "PlainAOTOutput": (DifferentiableAOTOutput, "idx", "output[{idx}]"),
-    "InputMutationAOTOutput": (
-        DifferentiableAOTOutput, "mutated_input", "__input_mutation({mutated_input})"),
-    "IntermediateBaseAOTOutput": (
-        DifferentiableAOTOutput, "base_of", "__intermediate_base({base_of})"),
-    "MetadataMutationAOTOutput": (
-        DifferentiableAOTOutput, "idx", "__aliased_arg_with_metadata_mutation{idx}"),
-    "GradAOTOutput": (DifferentiableAOTOutput, "grad_of", "__grad({grad_of})"),
-    "ForwardTokenAOTOutput": (AOTOutput, "idx", "__forward_token{idx}"),
-    "BackwardTokenAOTOutput": (AOTOutput, "idx", "__backward_token{idx}"),
-    "PhiloxUpdatedForwardOffsetAOTOutput": (AOTOutput, "", "__philox_updated_forward_offset"),
-    "PhiloxUpdatedBackwardOffsetAOTOutput": (AOTOutput, "", "__philox_updated_backward_offset"),
-    "SavedForBackwardsAOTOutput": (AOTOutput, "idx", "__saved_for_backwards_{idx}"),
-    "SavedForBackwardsNoVcCheckAOTOutput": (
-        AOTOutput, "idx", "__saved_for_backwards_no_vc_check_{idx}"),
-    "DummyAOTOutput": (AOTOutput, "idx", "__dummy{idx}"),
+_MADE = {  # name -> (base, text); its fields are the names in the text
+    name: (base, text) for base, texts in {
+        DifferentiableAOTInput: {
+            "ParamAOTInput": "self.get_parameter({target!r})",
+            "BufferAOTInput": "self.get_buffer({target!r})",
+            "PlainAOTInput": "args[{idx}]",
+            "ViewBaseAOTInput": "{base_of}._base",
+            "SyntheticBaseAOTInput": "__make_synthetic_base({base_of})",
+            "TangentAOTInput": "__output_tangent({output})",
+        },
+        AOTInput: {
+            "DummyAOTInput": "__dummy{idx}",
+            "ForwardTokenAOTInput": "__forward_token{idx}",
+            "BackwardTokenAOTInput": "__backward_token{idx}",
+            "PhiloxForwardSeedAOTInput": "__philox_forward_seed",
+            "PhiloxForwardBaseOffsetAOTInput": "__philox_forward_base_offset",
+            "PhiloxBackwardSeedAOTInput": "__philox_backward_seed",
+            "PhiloxBackwardBaseOffsetAOTInput": "__philox_backward_base_offset",
+        },
+        DifferentiableAOTOutput: {
+            "PlainAOTOutput": "output[{idx}]",
+            "InputMutationAOTOutput": "__input_mutation({mutated_input})",
+            "IntermediateBaseAOTOutput": "__intermediate_base({base_of})",
+            "MetadataMutationAOTOutput": "__aliased_arg_with_metadata_mutation{idx}",
+            "GradAOTOutput": "__grad({grad_of})",
+        },
+        AOTOutput: {
+            "ForwardTokenAOTOutput": "__forward_token{idx}",
+            "BackwardTokenAOTOutput": "__backward_token{idx}",
+            "PhiloxUpdatedForwardOffsetAOTOutput": "__philox_updated_forward_offset",
+            "PhiloxUpdatedBackwardOffsetAOTOutput": "__philox_updated_backward_offset",
+            "SavedForBackwardsAOTOutput": "__saved_for_backwards_{idx}",
+            "SavedForBackwardsNoVcCheckAOTOutput": "__saved_for_backwards_no_vc_check_{idx}",
+            "DummyAOTOutput": "__dummy{idx}",
+        },
+    }.items() for name, text in texts.items()
 } | {
-    f"Subclass{kind}AOT{side.__name__[3:]}": (side, f"base {field}", text)
+    f"Subclass{kind}AOT{side.__name__[3:]}": (side, text)
     for side in (AOTInput, AOTOutput)
-    for kind, field, text in (
-        ("GetAttr", "attr", "{base}.{attr}"), ("Size", "idx", "{base}.size({idx})"),
-        ("Stride", "idx", "{base}.stride({idx})"))
+    for kind, text in (("GetAttr", "{base}.{attr}"), ("Size", "{base}.size({idx})"),
+                       ("Stride", "{base}.stride({idx})"))
 }
 
 
-def _made(name: str, base: type, fields: str, text: str) -> type:
+def _made(name: str, base: type, text: str) -> type:
     bases = (_Part, base) if name.startswith("SubclassGetAttr") else (base,)
+    fields = [field for _, field, *_ in Formatter().parse(text) if field]
     made = dataclasses.make_dataclass(
-        name, fields.split(), bases=bases, frozen=True,
+        name, fields, bases=bases, frozen=True,
         namespace={"text": text, "__module__": __name__})
     made.__doc__ = f"`{text}`."
     made.__module__ = __name__

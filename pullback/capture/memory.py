@@ -14,6 +14,7 @@ from .. import errors
 from ..array.evaluate import channels_last, raw_of
 from ..array.fake import Fake
 from ..array.layout import is_arranged, memory_format
+from ..array.lazy import CONJ, NEG, marks_of
 from ..core.handle import Tensor, cell_of, make
 from ..core.overload import overload
 from ..interp.box import map_tensors
@@ -183,6 +184,14 @@ class MemoryInside:
         return root
 
     def strided(self, ov, flat: tuple, run: Callable):
+        """`as_strided`, of the memory that conjugates show, too."""
+        out = self._strided(ov, flat, run)
+        missing = marks_of(flat[0]._payload) ^ marks_of(out._payload)
+        for mark, name in ((CONJ, "_conj"), (NEG, "_neg_view")):
+            out = run(overload(name), (out,)) if missing & mark else out
+        return out
+
+    def _strided(self, ov, flat: tuple, run: Callable):
         """`as_strided` that counts from the first element of a value which has all of its memory:
         what else there is at run time may lie elsewhere.  `run` records an operator."""
         t, size, stride, start = flat

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import time
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from .eager_libraries import EagerLibrary
 from .sparse_loops import _shared
 
 _ALONE = 1 << 22  # multiplications that are not worth a thread
-_BUILD = 0.3  # seconds of work without the library, after which it is built
 
 
 def _typed(loaded: ctypes.CDLL) -> None:
@@ -28,23 +26,12 @@ def _typed(loaded: ctypes.CDLL) -> None:
 
 
 _library = EagerLibrary("integers", ("-O3", "-ffp-contract=off"), _typed)
-_spent = 0.0  # seconds
+timed = _library.timed
 
 
 def library() -> ctypes.CDLL | None:
     """The library, if there is one."""
-    return _library.get(_spent > _BUILD)
-
-
-class timed:
-    """Work that the library would have done: enough of it, and the library is built."""
-
-    def __enter__(self):
-        self.begun = time.perf_counter()
-
-    def __exit__(self, *exc):
-        global _spent
-        _spent += time.perf_counter() - self.begun
+    return _library.earned()
 
 
 def _columns(rows: int, width: int, columns: int) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import errors
 from ..array.evaluate import run_raw
+from ..array.lazy import resolved
 from ..autograd.grad_mode import no_grad
 from ..core.handle import make
 
@@ -53,7 +54,7 @@ def evaluate(target: object, args: list, kwargs: dict) -> object:
         out = target(*args, **kwargs)
         return getattr(out, "_payload", out)
     try:
-        return run_raw(target, flat_arguments(target, args, kwargs))
+        return resolved(run_raw(target, flat_arguments(target, args, kwargs)))
     except (errors.PullbackError, NotImplementedError, MemoryError):
         raise
     except Exception as error:  # as eager execution says it

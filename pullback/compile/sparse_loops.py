@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -15,7 +14,6 @@ from .eager_libraries import EagerLibrary
 
 _NAMES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _ALONE = 1 << 18  # multiplications that are not worth a thread
-_BUILD = 0.3  # seconds of work without the library, after which it is built
 
 
 def _typed(loaded: ctypes.CDLL) -> None:
@@ -30,23 +28,12 @@ def _typed(loaded: ctypes.CDLL) -> None:
 
 
 _library = EagerLibrary("sparse", ("-O3", "-ffp-contract=off"), _typed)
-_spent = 0.0  # seconds
+timed = _library.timed
 
 
 def library(dtype: np.dtype) -> ctypes.CDLL | None:
     """The library, if there is one and it knows a dtype."""
-    return _library.get(_spent > _BUILD) if dtype in _NAMES else None
-
-
-class timed:
-    """Work that the library would have done: enough of it, and the library is built."""
-
-    def __enter__(self):
-        self.begun = time.perf_counter()
-
-    def __exit__(self, *exc):
-        global _spent
-        _spent += time.perf_counter() - self.begun
+    return _library.earned() if dtype in _NAMES else None
 
 
 _helpers: dict[int, ThreadPoolExecutor] = {}  # of this process, by its number

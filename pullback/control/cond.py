@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import errors
-from ..autograd.function import Function
 from ..core.handle import Tensor
-from ..func.grad import jvp, vjp
 from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
@@ -17,22 +15,9 @@ from ..pytree import tree_flatten, tree_unflatten
 from ..symbolic.number import SymBool
 from ..table.packets import ops
 from ..threads.state import state
-from .subgraph import (
-    Body,
-    HigherOrder,
-    below,
-    capture,
-    closed,
-    emit,
-    floats,
-    inner,
-    pushed_through,
-    quiet,
-    remember,
-    results_of,
-    visible,
-    with_those,
-)
+from .derivatives import asked, pull_back, push_forward, pushed_through, quiet, remember
+from .nodes import OfGraphs, closed, emitted
+from .subgraph import Body, HigherOrder, capture, floats, results_of, visible, with_those
 
 
 def cond(
@@ -172,10 +157,8 @@ def _run(pred: Tensor | bool | SymBool, true_fn: Callable, false_fn: Callable,
 operator = HigherOrder("cond", _run)
 
 
-class _Cond(Function):
+class _Cond(OfGraphs):
     """The operator where the value is hidden; derivatives and batches of it are such operators."""
-
-    _emits = _derived = True
 
     @staticmethod
     def forward(pred, branches, *operands):
@@ -186,17 +169,9 @@ class _Cond(Function):
             return _run(pred, *branches, operands)
         modules = closed(branches, (operands, operands), "a branch of cond()",
                          (tuple, tuple), level)
-        if level.fake:
-            out: Any = results_of(modules[0])
-        else:
-            values = [inner(level, t) for t in operands]
-            with below(level):
-                out = operator(inner(level, pred), *modules, values)
-        nodes = tuple([level.node(t) for t in operands])
-        symbolic = isinstance(pred, SymBool)
-        flag = level.recorder.sizes.node(pred) if symbolic else level.node(pred)
-        return emit(level, operator, ("true_graph", "false_graph"), modules,
-                    lambda one, two: (flag, one, two, nodes), out)
+        return emitted(level, operator, ("true_graph", "false_graph"), modules, (*operands, pred),
+                       lambda graphs, v: (v[-1], *graphs, tuple(v[:-1])),
+                       lambda: results_of(modules[0]))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -248,36 +223,3 @@ class _Cond(Function):
 def _saved(ctx: Any) -> tuple:
     kept = list(ctx.saved_tensors)
     return kept.pop(0) if ctx.pred is None else ctx.pred, kept
-
-
-def asked(moving: list[int], grads: Sequence) -> list[int]:
-    """Results that have a gradient: zeros for others would meet infinite slopes, and give NaN."""
-    return [i for i in moving if grads[i] is not None]
-
-
-def pull_back(function: Callable, values: Sequence[Tensor], wanted: list[int], moving: list[int],
-          grads: Sequence[Tensor]) -> tuple:
-    """Gradients of some operands of a function of flat tensors."""
-    if not moving:
-        return tuple([ops.zeros_like(values[i]) for i in wanted])
-
-    def varying(*chosen: Tensor) -> tuple:
-        out = function(*with_those(values, wanted, chosen))
-        return tuple([out[i] for i in moving])
-
-    _, pull = vjp(varying, *[values[i] for i in wanted])
-    return pull(tuple(grads))
-
-
-def push_forward(function: Callable, values: Sequence[Tensor], places: list[int], moving: list[int],
-          tangents: Sequence[Tensor]) -> tuple:
-    """Tangents of the results of a function of flat tensors."""
-    if not (places and moving):
-        out = function(*values) if moving else ()
-        return tuple([ops.zeros_like(out[i]) for i in moving])
-
-    def varying(*chosen: Tensor) -> tuple:
-        out = function(*with_those(values, places, chosen))
-        return tuple([out[i] for i in moving])
-
-    return jvp(varying, tuple([values[i] for i in places]), tuple(tangents))[1]

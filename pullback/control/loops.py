@@ -11,7 +11,6 @@ from typing import Any
 
 from .. import errors
 from ..array.dims import wrap_dim
-from ..autograd.function import Function
 from ..core.handle import Tensor
 from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
@@ -19,19 +18,13 @@ from ..interp.trace import Trace
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
 from ..threads.state import state
-from .cond import asked, pull_back, push_forward
+from .derivatives import asked, pull_back, push_forward, pushed_through, quiet, remember
+from .nodes import OfGraphs, closed, emitted
 from .subgraph import (
     HigherOrder,
-    below,
     capture,
-    closed,
-    emit,
     floats,
     hidden,
-    inner,
-    pushed_through,
-    quiet,
-    remember,
     results_of,
     row_of,
     rows_of,
@@ -129,9 +122,7 @@ def _map(f: Callable, xs: Sequence[Tensor], args: Sequence[Tensor] = ()) -> tupl
 map_operator = HigherOrder("map_impl", _map)
 
 
-class _Map(Function):
-    _emits = _derived = True
-
+class _Map(OfGraphs):
     @staticmethod
     def forward(f, n, *operands):
         level = state.stack[state.mode]
@@ -142,15 +133,9 @@ class _Map(Function):
             return _stacked([f(*[t[i] for t in xs], *args) for i in range(xs[0].shape[0])])
         (module,) = closed([f], [[*[row_of(t) for t in xs], *args]], "the body of map()",
                            [tuple], level)
-        if level.fake:
-            out: Any = [rows_of(t, xs[0].shape[0]) for t in results_of(module)]
-        else:
-            values = [inner(level, t) for t in operands]
-            with below(level):
-                out = map_operator(module, values[:n], values[n:])
-        nodes = [level.node(t) for t in operands]
-        return emit(level, map_operator, ["body_graph"], [module],
-                    lambda body: (body, nodes[:n], nodes[n:]), out)
+        return emitted(level, map_operator, ["body_graph"], [module], operands,
+                       lambda graphs, v: (*graphs, v[:n], v[n:]),
+                       lambda: [rows_of(t, xs[0].shape[0]) for t in results_of(module)])
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -280,9 +265,7 @@ def _scan(f: Callable, init: Sequence[Tensor], xs: Sequence[Tensor],
 scan_operator = HigherOrder("scan", _scan)
 
 
-class _Scan(Function):
-    _emits = _derived = True
-
+class _Scan(OfGraphs):
     @staticmethod
     def forward(f, n, m, *operands):
         level = state.stack[state.mode]
@@ -293,17 +276,14 @@ class _Scan(Function):
             return _steps(f, init, xs, args)
         (module,) = closed([f], [[*init, *[row_of(t) for t in xs], *args]], "the body of scan()",
                            [list], level)
-        if level.fake:
+
+        def fakes() -> list[Tensor]:
             found = results_of(module)
-            out: Any = [*found[:n], *[rows_of(t, xs[0].shape[0]) for t in found[n:]]]
-        else:
-            v = [inner(level, t) for t in operands]
-            with below(level):
-                out = scan_operator(module, v[:n], v[n:n + m], v[n + m:])
-        nodes = [level.node(t) for t in operands]
-        return emit(
-            level, scan_operator, ["scan_combine_graph"], [module],
-            lambda body: (body, nodes[:n], nodes[n:n + m], tuple(nodes[n + m:])), out)
+            return [*found[:n], *[rows_of(t, xs[0].shape[0]) for t in found[n:]]]
+
+        return emitted(
+            level, scan_operator, ["scan_combine_graph"], [module], operands,
+            lambda graphs, v: (*graphs, v[:n], v[n:n + m], tuple(v[n + m:])), fakes)
 
     @staticmethod
     def setup_context(ctx, inputs, output):

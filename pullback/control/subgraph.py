@@ -100,7 +100,8 @@ def stand_in(t: Tensor) -> Tensor:
     data = t._payload
     lowest = fake_of(t)._payload
     strides = tuple(data.strides)
-    return make(Fake(tuple(data.shape), data.dtype, strides, lowest.device_name))
+    return make(Fake(tuple(data.shape), data.dtype, strides, lowest.device_name,
+                     marks=lowest.marks))
 
 
 def row_of(t: Tensor) -> Tensor:
@@ -381,32 +382,13 @@ def _not_a_graph(text: str) -> Exception:
     return errors.TransformError(text) if capture is None else capture.unfollowed(text)
 
 
-def quiet(function: Callable) -> Callable:
-    """A captured function to differentiate: what it does by calls for nobody has been done."""
-    if not isinstance(function, GraphModule):
-        return function
-    if function.meta.get("not_followed"):
-        why, at = function.meta["not_followed"]
-        raise _not_a_graph(errors.text(
-            f"{why} ({errors.describe_place(at)}) in a captured branch or loop body: its graph has "
-            "no gradient for that", cure="write to a clone(); give a function all that it reads"))
-    return without_effects(function)
-
-
-def pushed_through(function: Callable) -> Callable:
-    """The same for forward mode, which `no_grad` does not stop."""
-    if not isinstance(function, GraphModule):
-        return function
-    return _without(quiet(function), lambda n: n.meta.get("cut"))
-
-
 def without_effects(module: GraphModule, but: Callable[[Node], bool] | None = None) -> GraphModule:
     """A graph without the calls that are there for their effects alone, `but` for some."""
-    return _without(module, lambda n: n.op == "call_function" and not n.users and effect_of(
+    return without(module, lambda n: n.op == "call_function" and not n.users and effect_of(
         n.target) is not None and not (but is not None and but(n)))
 
 
-def _without(module: GraphModule, done: Callable[[Node], Any]) -> GraphModule:
+def without(module: GraphModule, done: Callable[[Node], Any]) -> GraphModule:
     """A graph without some of its calls, whose first argument takes the place of their result."""
     if not any(map(done, module.graph.nodes)):
         return module
@@ -424,47 +406,6 @@ def _without(module: GraphModule, done: Callable[[Node], Any]) -> GraphModule:
 def single(nodes: list) -> Node:
     """The way to return one result by itself."""
     return nodes[0]
-
-
-def closed(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]], what: str,
-           returns: Sequence[Callable], level: Trace) -> list[GraphModule]:
-    """The graphs of functions that reach nothing from outside, for a node of a capture."""
-    plain = all(isinstance(f, GraphModule) and f.meta.get("plain") for f in functions)
-    if isinstance(level, _Inner) and level.keeps_functions:
-        # a branch of a branch: they are differentiated together
-        level.recorder.calls |= not plain
-        plain = all(isinstance(f, GraphModule) for f in functions)
-    if plain and not (level.decompositions or level.keeps_composites):
-        return list(functions)  # type: ignore[arg-type]
-    bodies, extras = capture(functions, operands, what, returns, level)
-    if extras:
-        raise errors.TransformError(errors.text(
-            f"{what} meets tensors from outside in its derivative or batching rule",
-            f"{len(extras)} tensors", "pass them as operands"))
-    for function, body in zip(functions, bodies):
-        if not isinstance(function, GraphModule):  # a derivative: not all of it is wanted
-            eliminate_dead_code(body.module.graph)
-    return [b.module for b in bodies]
-
-
-def emit(level: Trace, target: HigherOrder, titles: Sequence[str],
-         modules: Sequence[GraphModule], arguments: Callable, out: Sequence[Tensor]) -> tuple:
-    """A node for an operator, and tensors for its results.
-
-    `arguments` makes the node's arguments of the nodes of the modules.
-    """
-    recorder = level.recorder
-    graph = recorder.graph
-    nodes = []
-    for title, module in zip(titles, modules):
-        number = sum(name.rpartition("_")[0] == title for name in recorder.constants)
-        recorder.constants[f"{title}_{number}"] = module
-        nodes.append(graph.get_attr(f"{title}_{number}"))
-        recorder.place(nodes[-1].meta)
-    node = graph.call_function(target, arguments(*nodes))
-    node.meta["val"] = [fake_of(o) for o in out]
-    recorder.place(node.meta)
-    return tuple(level.wrap(o, recorder.pick(node, i, o)) for i, o in enumerate(out))
 
 
 def results_of(module: GraphModule) -> list[Tensor]:
@@ -491,14 +432,6 @@ class below:
 def inner(level: Trace, t: Tensor) -> Tensor:
     """The example value of a tensor of a capture."""
     return make(level._value(t)._payload)
-
-
-def remember(ctx: Any, operands: Sequence[Any], output: Sequence[Any]) -> None:
-    """Keep operands for both modes, and which results have gradients."""
-    ctx.set_materialize_grads(False)
-    ctx.save_for_backward(*operands)
-    ctx.save_for_forward(*operands)
-    ctx.moving, ctx.count = floats(output), len(output)
 
 
 def floats(tensors: Sequence[Any]) -> list[int]:

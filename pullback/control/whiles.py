@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
-from ..autograd.function import Function
 from ..core.handle import Tensor
 from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
@@ -25,23 +24,10 @@ from ..interp.trace import Trace
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
 from ..threads.state import state
-from .cond import pull_back, push_forward
+from .derivatives import pull_back, push_forward, pushed_through, quiet
 from .loops import _in_front, _same_carry
-from .subgraph import (
-    HigherOrder,
-    below,
-    capture,
-    closed,
-    emit,
-    floats,
-    hidden,
-    inner,
-    pushed_through,
-    quiet,
-    results_of,
-    single,
-    visible,
-)
+from .nodes import OfGraphs, closed, emitted
+from .subgraph import HigherOrder, capture, floats, hidden, results_of, single, visible
 
 
 def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Any) -> Any:
@@ -210,10 +196,8 @@ def _called(functions: Sequence[Callable], spec: Spec, states: Sequence[Sequence
     return _run(functions, states, read)
 
 
-class _Passes(Function):
+class _Passes(OfGraphs):
     """Passes in a capture."""
-
-    _emits = _derived = True
 
     @staticmethod
     def forward(functions, spec, *operands):
@@ -236,15 +220,14 @@ class _Passes(Function):
             rows += [*carried, *found[len(carried):]]
         loop = len(spec) == 1 and not spec.notes[0]
         target = while_operator if loop else passes_operator
-        if not level.fake:
-            values, more = spec.parts([inner(level, t) for t in operands])
-            with below(level):
-                out = target(*modules, *values, more)
-        nodes, others = spec.parts([level.node(t) for t in operands])
+
+        def arguments(graphs: Sequence, given: Sequence) -> tuple:
+            carried, more = spec.parts(given)
+            return *graphs, *map(tuple, carried), tuple(more)
+
         titles = ["while_loop_cond_graph", "while_loop_body_graph",
                   *["while_loop_back_graph"] * (len(spec) - 1)]
-        return emit(level, target, titles, modules,
-                    lambda *graphs: (*graphs, *map(tuple, nodes), tuple(others)), out)
+        return emitted(level, target, titles, modules, operands, arguments, lambda: out)
 
     @staticmethod
     def setup_context(ctx, inputs, output):

@@ -319,8 +319,8 @@ class Push:
         rule, tangent = self.rule, tangents[self.rule.inputs[0]]
         saved = rule.save([True], args, outs)
         if tangent.dtype.is_complex or outs[0].dtype.is_complex:
-            pushed, = rule.backward_complex(saved, (tangent.conj(),), [True])
-            pushed = pushed.conj()
+            pushed, = rule.backward_complex(saved, (conj_value(tangent),), [True])
+            pushed = conj_value(pushed)
         else:
             pushed, = rule.backward_real(saved, (tangent,), [True])
         return [pushed.expand(outs[0].shape)]

@@ -264,7 +264,7 @@ class Tensor:
     def clone(self, *, memory_format: Any = None) -> Tensor: """A copy in memory of its own."""
     def col_indices(self) -> Tensor: """The columns of entries that lie row by row."""
     def combinations(self, r: _int = 2, with_replacement: _bool = False) -> Tensor: """All combinations of r elements of a vector, as rows."""
-    def conj(self) -> Tensor: """Complex conjugate of each element; a real tensor itself."""
+    def conj(self) -> Tensor: """Complex conjugate of each element, a view; a real tensor itself."""
     def conj_physical(self) -> Tensor: """Complex conjugate of each element, never a view."""
     def conj_physical_(self) -> Tensor: """Complex conjugate of each element, never a view."""
     def contiguous(self, *, memory_format: Any = 'contiguous_format') -> Tensor: """The tensor itself if it is row-major, else a row-major copy."""
@@ -298,6 +298,7 @@ class Tensor:
     def cumsum_(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor: """Running sums along a dim."""
     def deg2rad(self) -> Tensor: """Degrees as radians."""
     def deg2rad_(self) -> Tensor: """Degrees as radians."""
+    def dense_dim(self) -> _int: """How many dims an entry has."""
     def det(self) -> Tensor: """Determinant of a square matrix (older name)."""
     def detach(self) -> Tensor: """The same memory without history."""
     def diag(self, diagonal: _int = 0) -> Tensor: """A matrix from its diagonal, or the diagonal of a matrix."""
@@ -544,10 +545,10 @@ class Tensor:
     def indices(self) -> Tensor: """Coordinates of a coalesced tensor."""
     def inner(self, other: Tensor) -> Tensor: """Products summed over the last dim of both arguments."""
     def inverse(self) -> Tensor: """Inverse of a square matrix (older name)."""
-    def is_conj(self) -> _bool: """Whether the tensor is a lazy conjugate; here none is."""
+    def is_conj(self) -> _bool: """Whether the conjugation of the elements is put off."""
     def is_distributed(self) -> _bool: """Whether the tensor lives on several machines."""
     def is_inference(self) -> _bool: """Whether the tensor was made in inference mode."""
-    def is_neg(self) -> _bool: """Whether the tensor is a lazy negative; here none is."""
+    def is_neg(self) -> _bool: """Whether the negation of the elements is put off."""
     def is_same_size(self, other: Tensor) -> _bool: """Whether two tensors have the same shape."""
     def is_set_to(self, tensor: Tensor) -> _bool: """Whether two tensors are the same view of the same memory."""
     def is_signed(self) -> _bool: """Whether the dtype has negative numbers."""
@@ -857,8 +858,9 @@ class Tensor:
     @_overload
     def resize_(self, *size: _int, memory_format: Any = None) -> Tensor: ...
     def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> Tensor: """`resize_` to the shape of another tensor."""
-    def resolve_conj(self) -> Tensor: """The tensor itself: conjugation is never put off here."""
-    def resolve_neg(self) -> Tensor: """The tensor itself: negation is never put off here."""
+    def resize_as_sparse_(self, the_template: Tensor) -> Tensor: """Becomes a tensor of the size of another."""
+    def resolve_conj(self) -> Tensor: """The tensor itself, or a copy of one whose conjugation is put off."""
+    def resolve_neg(self) -> Tensor: """The tensor itself, or a copy of one whose negation is put off."""
     def roll(self, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] = ...) -> Tensor: """Elements moved along dims; what leaves at one end enters at the other."""
     def rot90(self, k: _int = 1, dims: Sequence[_int] = ...) -> Tensor: """Rotation by multiples of 90 degrees in the plane of two dims."""
     @_overload
@@ -926,7 +928,10 @@ class Tensor:
     def sort(self, dim: _int = -1, descending: _bool = False) -> _values_indices: """Elements in order along a dim, and where they were."""
     @_overload
     def sort(self, *, stable: _bool | None, dim: _int = -1, descending: _bool = False) -> _values_indices: ...
+    def sparse_dim(self) -> _int: """How many dims have coordinates."""
     def sparse_mask(self, mask: Tensor) -> Tensor: """The elements of a tensor at the entries of another."""
+    def sparse_resize_(self, size: Sequence[_int], sparse_dim: _int, dense_dim: _int) -> Tensor: """Becomes a tensor of another size; entries stay."""
+    def sparse_resize_and_clear_(self, size: Sequence[_int], sparse_dim: _int, dense_dim: _int) -> Tensor: """Becomes a tensor of another size without entries."""
     @_overload
     def split(self, split_size: _int, dim: _int = 0) -> list[Tensor]: """Consecutive pieces of equal size; the last may be smaller."""
     @_overload
@@ -1132,7 +1137,6 @@ class Tensor:
     @data.setter
     def data(self, value: Any) -> None: ...
     def data_ptr(self) -> _int: ...
-    def dense_dim(self) -> Any: ...
     def dequantize(self) -> Any: ...
     def detach_(self) -> Tensor: ...
     @property
@@ -1270,7 +1274,6 @@ class Tensor:
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor: ...
     def resize(self, *sizes: Any) -> Tensor: ...
     def resize_as(self, tensor: Any) -> Any: ...
-    def resize_as_sparse_(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def retain_grad(self) -> None: ...
     @property
     def retains_grad(self) -> Any: ...
@@ -1287,9 +1290,6 @@ class Tensor:
     def smm(self, *args: Any, **kwargs: Any) -> Any: ...
     def softplus_(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def solve(self, **kwargs: Any) -> Any: ...
-    def sparse_dim(self) -> Any: ...
-    def sparse_resize_(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def sparse_resize_and_clear_(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def sspaddmm(self, *args: Any, **kwargs: Any) -> Any: ...
     def storage(self, *args: Any, **kwargs: Any) -> Any: ...
     def storage_offset(self) -> _int: ...

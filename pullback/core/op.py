@@ -27,15 +27,15 @@ class Op:
     ordered = True  # pointwise kernel: keeps the order that its operands' dims have in memory
     # how other results than pointwise ones lie in memory: in "rows", as "self" lies, or with
     # "channels" last if self has them there and in rows otherwise
-    lies = "rows"
+    memory_format = "rows"
     arranges = False  # does its kernel see to that by itself?
     promotes: tuple | None = None  # arguments that take part in promotion; None: all tensors
     # beside half precision, what is promoted is rounded to it first, but for these, if they are one
     # number; and so are these further numbers
     unrounded: tuple = ()
     rounds: tuple = ()
-    alike: tuple = ()  # tensor arguments that are of one dtype; mixtures are refused
-    wide: tuple = ()  # further ones of that dtype, or of float32 beside half precision
+    same_dtype: tuple = ()  # tensor arguments that are of one dtype; mixtures are refused
+    or_float32: tuple = ()  # further ones of that dtype, or of float32 beside half precision
     scalars: tuple = ()  # tensor arguments that also take Python numbers
     ufunc: str | None = None  # the array function that the kernel is if other arguments are default
     grad: dict = {}  # input name(s) -> pullback formula
@@ -90,6 +90,7 @@ class Op:
     covers = False  # View: all elements of its argument, each as often as it wants
     wants_rows = False  # View: refuses most memory that is not row-major
     repeats = None  # View: function (shape, *arguments): does it show an element more than once?
+    marks = None  # View: marks of its argument (`array/lazy.py`) -> those of its result
     scatter_piece = None  # View of several results: (base, new, number, *arguments) -> new base
     fill = None  # writes what the kernel makes into self, and says so, or gives False
     uniform = False  # does it write the same number everywhere?
@@ -107,9 +108,7 @@ class Op:
     samples = None  # generator of sample calls for the tests
     structure: dict = {}  # input name -> projection of perturbations (Hermitian...) in tests
     unchecked: tuple = ()  # checks of the test kit that do not apply (straight-through gradients)
-    invariant = (
-        None  # function of the outputs that removes free signs and phases: what tests look at
-    )
+    invariant = None  # function of the outputs: removes free signs and phases, for tests
     kind = "op"
     # dtype of its inputs while autocast is on: "lower" (the 16-bit one), "float32" or the "widest"
     autocast: str | None = None

@@ -25,7 +25,7 @@ from . import doors, stack
 from .op import Op, OpName, ops, registry, rule_function
 from .schema import Argument, Schema
 
-_LIES = {"self": "lying_like_self", "channels": "lying_with_channels"}
+_FORMATS = {"self": "lying_like_self", "channels": "lying_with_channels"}
 
 
 OFTEN = 12  # calls of a kind until it gets a plan, whose making costs as much as hundreds
@@ -47,6 +47,12 @@ class _Single:
 
     def _general(self, *flat):
         return stack.bind(self.ov, flat)
+
+
+def _rule(attribute: str) -> Any:
+    """A rule of the entry, as a function of all arguments."""
+    return functools.cached_property(
+        lambda self: rule_function(getattr(self.op, attribute), self.schema))
 
 
 class OpOverload:
@@ -104,8 +110,9 @@ class OpOverload:
     def kernel(self):
         made = rule_function(self.op.run, self.schema, ("xp",))
         several = self.kind == "random" and len(self.schema.returns) > 1
-        if self.op.lies in _LIES and not self.op.arranges and (several or self.kind == "op"):
-            lying = getattr(evaluate, _LIES[self.op.lies])
+        if self.op.memory_format in _FORMATS and not self.op.arranges and (
+                several or self.kind == "op"):
+            lying = getattr(evaluate, _FORMATS[self.op.memory_format])
             at = self.followed
             return lambda xp, *args: lying(xp, made(xp, *args), args[at:])
         if self.op.ordered:
@@ -121,14 +128,14 @@ class OpOverload:
     @functools.cached_property
     def in_rows(self) -> bool:
         """Are its results row-major, however its operands lie in memory?"""
-        return self.kind in ("op", "reduction") and self.op.lies == "rows"
+        return self.kind in ("op", "reduction") and self.op.memory_format == "rows"
 
     @functools.cached_property
-    def alike(self) -> tuple[tuple[int, bool], ...]:
+    def same_dtype(self) -> tuple[tuple[int, bool], ...]:
         """Positions of the arguments that are of one dtype, and may each be wider than half?"""
         names, op = self.schema.names, self.op
-        return (*((names.index(n), False) for n in op.alike),
-                *((names.index(n), True) for n in op.wide))
+        return (*((names.index(n), False) for n in op.same_dtype),
+                *((names.index(n), True) for n in op.or_float32))
 
     @functools.cached_property
     def real_only(self) -> bool:
@@ -136,20 +143,19 @@ class OpOverload:
         return self.op.complex is False and not self.custom and self.kind in (
             "pointwise", "reduction", "op")
 
-    @functools.cached_property
-    def check(self):
-        return rule_function(self.op.check, self.schema)
+    check = _rule("check")
+    shape_rule = _rule("shape")
 
     @functools.cached_property
     def compose(self):
         made = self.op.compose
-        if not self.op.alike:
+        if not self.op.same_dtype:
             return made
-        def alike(*args):
+        def same_dtype(*args):
             evaluate.refuse_mixed(self, args)
             return made(*args)
 
-        return alike
+        return same_dtype
 
     @functools.cached_property
     def decomposition(self):
@@ -168,10 +174,6 @@ class OpOverload:
         """A call of an operator that is a function of others, by these; else NotImplemented."""
         flat = self.bind(args, kwargs) if self.is_composite else None
         return NotImplemented if flat is None else self.compose(*flat)
-
-    @functools.cached_property
-    def shape_rule(self):
-        return rule_function(self.op.shape, self.schema)
 
     @functools.cached_property
     def dtype_rule(self):

@@ -13,6 +13,7 @@ import numpy as np
 from ..array.evaluate import escaped, raw_of, run_raw, wrap_all
 from ..array.failures import failure
 from ..array.fake import Fake
+from ..array.lazy import ARRAYS
 from ..memory.fresh import note_birth
 from ..memory.versions import mark_inference
 from ..memory.views import link_views, refresh, refuse_left_behind
@@ -158,13 +159,13 @@ def meet(ov, flat: tuple) -> tuple:
                 refresh(t)  # else PyTorch takes views of it as it is, and again later
             if adopts and not ov.op.ends_history:
                 refuse_left_behind(t, level)
-        if adopts and type(t._payload) is _ndarray:
+        if adopts and type(t._payload) in ARRAYS:
             owner.adopt(t)
         if type(t._payload) is _ndarray:
             own, space = 0, np if space is None else space
         else:
             own, space = level_of(ov, t), False
-            if adopts and type(t._payload) is _ndarray:  # a value that outlived its level
+            if adopts and type(t._payload) in ARRAYS:  # a value that outlived its level
                 owner.adopt(t)
                 own = level_of(ov, t)
         if own > level:

@@ -17,16 +17,11 @@ from ..array import dtype as dt
 from ..array.evaluate import run_raw
 from ..array.failures import translated
 from ..array.layout import strides_order
+from ..array.lazy import ARRAYS
 from ..memory.assign import assign, store
 from ..memory.links import Link, one_more
 from ..memory.versions import bump
-from ..memory.views import (
-    found_anew,
-    may_write,
-    refresh,
-    replay,
-    unhooked,
-)
+from ..memory.views import found_anew, may_write, refresh, replay, unhooked
 from ..threads.state import fast, state
 from . import doors, events, stack, tape
 from .handle import Tensor, is_buffer, make, tensors_in
@@ -50,7 +45,7 @@ def inplace(ov, flat: tuple) -> Tensor:
     if x._link is not None:
         refresh(x)
     owner = state.stack[state.mode] if state.mode else None
-    if owner is not None and owner.adopts and type(x._payload) is _ndarray:
+    if owner is not None and owner.adopts and type(x._payload) in ARRAYS:
         owner.adopt(x)
     raw, tracked, space = stack.gather(ov, flat)
     recorded = tracked and state.record[0]
@@ -98,7 +93,7 @@ def _write_value(ov, flat: tuple) -> Tensor:
     if before.filling is not ov.is_random:
         state.switches.filling = ov.is_random
     try:
-        if ov.is_random and ov.op.lies == "rows":
+        if ov.is_random and ov.op.memory_format == "rows":
             new = _drawn_in_order(ov, _shadowed(ov, flat, x))
         else:
             new = stack.bind_as_given(ov, _shadowed(ov, flat, x))

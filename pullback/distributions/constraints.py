@@ -429,6 +429,8 @@ class _Symmetric(_Square):
 class _Definite(_Symmetric):
     """Symmetric matrices that pass a test of their own."""
 
+    _test: Callable[[Tensor], Tensor]
+
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
         if value.shape[-2] != value.shape[-1]:

@@ -81,6 +81,7 @@ class _Relaxed(TransformedDistribution):
     """A relaxation whose parameters are those of its base."""
 
     has_rsample = True
+    _made_of: tuple[type, type]  # the base, and the transform of its draws
 
     def __init__(self, temperature: Value, probs: Value | None = None,
                  logits: Value | None = None, validate_args: bool | None = None) -> None:

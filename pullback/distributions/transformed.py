@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ..array import dtype as dt
 from ..array.size import Size
@@ -40,6 +41,7 @@ __all__ = [
 class _Half(TransformedDistribution):
     """The distribution of |x| for a base that is symmetric around 0."""
 
+    _base: type[Distribution]
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
 
@@ -153,6 +155,9 @@ class InverseGamma(TransformedDistribution):
 
 class Derived(TransformedDistribution):
     """Transforms whose arguments are the parameters: made anew when these are expanded."""
+
+    _source: Callable[[bool | None], Distribution]
+    _maps: Callable[[], list[Transform]]
 
     def _begin(self, validate_args: bool | None, **parameters: Value) -> None:
         self.__dict__.update(zip(parameters, broadcast_all(*parameters.values())))

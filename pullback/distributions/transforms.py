@@ -7,7 +7,7 @@ Those of single numbers come from `transform_base.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .. import errors
 from ..array import dtype as dt
@@ -208,6 +208,9 @@ class CorrCholeskyTransform(Transform):
 
 class _Parts(Transform):
     """One transform for each part of a dim; a subclass says how to cut and join."""
+
+    _cut: Callable[[Tensor], Sequence[Tensor]]
+    _join: Callable[[list[Tensor]], Tensor]
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         if not all(isinstance(t, Transform) for t in tseq):

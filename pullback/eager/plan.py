@@ -116,7 +116,7 @@ def _compiled(packet, ov, places: list, count: int, names: list):
         devices = [i for i, spec in enumerate(ov.schema.args)
                    if spec.base == "Device" and isinstance(kinds[i], Device)]
         lines += steps.may_write(call) if packet._inplace else []
-        lines += steps.alike(call, devices)
+        lines += steps.same_dtype(call, devices)
         lines += steps.promote(call, kinds)
         lines += steps.kernel(call)
         if packet._inplace:

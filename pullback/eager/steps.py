@@ -138,13 +138,13 @@ def refresh_list(call: Call, i: int, given: str) -> list[str]:
 # check and promote
 
 
-def alike(call: Call, devices: list[int]) -> list[str]:
+def same_dtype(call: Call, devices: list[int]) -> list[str]:
     """What creates tensors does so on the CPU; tensors that must be have one dtype."""
     lines = []
     if not call.tensors and not call.lists:
         lines += call.leave(" or ".join(
             ["state.fakes.creates", *(f"{call.x[i]}.type != 'cpu'" for i in devices)]))
-    first, *rest = [i for i, _ in call.ov.alike if i in call.tensors] or [None]
+    first, *rest = [i for i, _ in call.ov.same_dtype if i in call.tensors] or [None]
     for i in rest:
         lines += call.leave(f"a{i}.dtype is not a{first}.dtype")
     return lines

@@ -238,7 +238,8 @@ class Varying(Sizes):
             return t
         shape = [self._size(wish, n, i, d)
                  for d, (wish, n) in enumerate(zip(self.wanted[i], data.shape))]
-        return make(Fake(shape, data.dtype, _strides(data, shape), data.device_name))
+        return make(Fake(shape, data.dtype, _strides(data, shape), data.device_name,
+                         marks=data.marks))
 
     def _size(self, wish: Any, n: Any, i: int, d: int) -> Any:
         if wish is None or isinstance(n, Symbolic):

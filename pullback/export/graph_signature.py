@@ -3,57 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from enum import Enum
 from typing import Any
 
 
 @dataclass(frozen=True)
-class TensorArgument:
+class _OfNode:
+    """What a node stands for, by its name."""
+
+    name: str
+
+
+class TensorArgument(_OfNode):
     """A tensor, by the name of its node."""
 
-    name: str
 
-
-@dataclass(frozen=True)
-class SymIntArgument:
+class SymIntArgument(_OfNode):
     """A size, by the name of its node."""
 
-    name: str
-
 
 @dataclass(frozen=True)
-class ConstantArgument:
+class ConstantArgument(_OfNode):
     """A value that is part of the program."""
 
-    name: str
     value: int | float | bool | str | None
 
 
 Argument = TensorArgument | SymIntArgument | ConstantArgument
 
 
-class InputKind(Enum):
-    """Where an input comes from."""
+# Where an input comes from
+InputKind = Enum("InputKind", "USER_INPUT PARAMETER BUFFER CONSTANT_TENSOR CUSTOM_OBJ TOKEN",
+                 module=__name__)
 
-    USER_INPUT = auto()
-    PARAMETER = auto()
-    BUFFER = auto()
-    CONSTANT_TENSOR = auto()
-    CUSTOM_OBJ = auto()
-    TOKEN = auto()
-
-
-class OutputKind(Enum):
-    """What an output is for."""
-
-    USER_OUTPUT = auto()
-    LOSS_OUTPUT = auto()
-    BUFFER_MUTATION = auto()
-    PARAMETER_MUTATION = auto()
-    GRADIENT_TO_PARAMETER = auto()
-    GRADIENT_TO_USER_INPUT = auto()
-    USER_INPUT_MUTATION = auto()
-    TOKEN = auto()
+# What an output is for
+OutputKind = Enum("OutputKind", "USER_OUTPUT LOSS_OUTPUT BUFFER_MUTATION PARAMETER_MUTATION "
+                  "GRADIENT_TO_PARAMETER GRADIENT_TO_USER_INPUT USER_INPUT_MUTATION TOKEN",
+                  module=__name__)
 
 
 @dataclass
@@ -100,6 +86,11 @@ _WRITES = (
     OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 
 
+def _table(kind: InputKind | OutputKind, says: str) -> Any:
+    """The property that maps names of inputs or outputs of a kind to names in the module."""
+    return property(lambda signature: signature._named(kind), doc=says)
+
+
 @dataclass
 class ExportGraphSignature:
     """All inputs and outputs of a graph, in order, and tables by name made of them."""
@@ -107,11 +98,9 @@ class ExportGraphSignature:
     input_specs: list[InputSpec] = field(default_factory=list)
     output_specs: list[OutputSpec] = field(default_factory=list)
 
-    def _inputs(self, kind: InputKind) -> dict[str, str]:
-        return {s.arg.name: s.target for s in self.input_specs if s.kind is kind}
-
-    def _outputs(self, kind: OutputKind) -> dict[str, str]:
-        return {s.arg.name: s.target for s in self.output_specs if s.kind is kind}
+    def _named(self, kind: InputKind | OutputKind) -> dict[str, str]:
+        specs = self.input_specs if isinstance(kind, InputKind) else self.output_specs
+        return {s.arg.name: s.target for s in specs if s.kind is kind}
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -144,45 +133,24 @@ class ExportGraphSignature:
         """Names of results, or values."""
         return tuple(_shown(s.arg) for s in self.output_specs if s.kind is OutputKind.USER_OUTPUT)
 
-    @property
-    def inputs_to_parameters(self) -> dict[str, str]:
-        """Input -> parameter."""
-        return self._inputs(InputKind.PARAMETER)
-
-    @property
-    def inputs_to_buffers(self) -> dict[str, str]:
-        """Input -> buffer."""
-        return self._inputs(InputKind.BUFFER)
-
-    @property
-    def inputs_to_lifted_tensor_constants(self) -> dict[str, str]:
-        """Input -> constant."""
-        return self._inputs(InputKind.CONSTANT_TENSOR)
-
-    @property
-    def buffers_to_mutate(self) -> dict[str, str]:
-        """Output -> buffer that gets it."""
-        return self._outputs(OutputKind.BUFFER_MUTATION)
-
-    @property
-    def parameters_to_mutate(self) -> dict[str, str]:
-        """Output -> parameter that gets it."""
-        return self._outputs(OutputKind.PARAMETER_MUTATION)
-
-    @property
-    def user_inputs_to_mutate(self) -> dict[str, str]:
-        """Output -> argument that gets it."""
-        return self._outputs(OutputKind.USER_INPUT_MUTATION)
+    inputs_to_parameters = _table(InputKind.PARAMETER, "Input -> parameter.")
+    inputs_to_buffers = _table(InputKind.BUFFER, "Input -> buffer.")
+    inputs_to_lifted_tensor_constants = _table(InputKind.CONSTANT_TENSOR, "Input -> constant.")
+    buffers_to_mutate = _table(OutputKind.BUFFER_MUTATION, "Output -> buffer that gets it.")
+    parameters_to_mutate = _table(
+        OutputKind.PARAMETER_MUTATION, "Output -> parameter that gets it.")
+    user_inputs_to_mutate = _table(
+        OutputKind.USER_INPUT_MUTATION, "Output -> argument that gets it.")
 
     @property
     def backward_signature(self) -> ExportBackwardSignature | None:
         """Whose gradients the last outputs are; None: a program has none of its own."""
-        loss = self._outputs(OutputKind.LOSS_OUTPUT)
+        loss = self._named(OutputKind.LOSS_OUTPUT)
         if not loss:
             return None
         return ExportBackwardSignature(
-            self._outputs(OutputKind.GRADIENT_TO_PARAMETER),
-            self._outputs(OutputKind.GRADIENT_TO_USER_INPUT), next(iter(loss)))
+            self._named(OutputKind.GRADIENT_TO_PARAMETER),
+            self._named(OutputKind.GRADIENT_TO_USER_INPUT), next(iter(loss)))
 
     @property
     def written(self) -> list[OutputSpec]:

@@ -26,17 +26,7 @@ from ..pytree import tree_flatten
 from ..symbolic.env import COMPARE, MOST, Guard, Relation, ShapeEnv, Symbol
 from ..symbolic.expr import const, symbol
 from ..symbolic.number import SymInt
-from .graph_signature import (
-    Argument,
-    ConstantArgument,
-    ExportGraphSignature,
-    InputKind,
-    InputSpec,
-    OutputKind,
-    OutputSpec,
-    SymIntArgument,
-    TensorArgument,
-)
+from . import graph_signature as sig
 from .program import CallSpec, placeholder
 from .reader import Reader, Refused, Registered, alike
 from .text import KINDS, QUESTIONS, SIZES, TITLE, VERSION, may_stand
@@ -275,8 +265,8 @@ class Parsed:
         self.body = Body(self.sizes)
         self.nodes = self.body.nodes
         self.inner: dict[str, Body] = {}  # graphs that others call, by their paths
-        self.signature = ExportGraphSignature()
-        self.tensors: list[tuple[InputSpec, Tensor, bool]] = []  # held: spec, facts, frozen
+        self.signature = sig.ExportGraphSignature()
+        self.tensors: list[tuple[sig.InputSpec, Tensor, bool]] = []  # held: spec, facts, frozen
         self.targets: dict[str, str] = {}  # names of these -> the one in the signature
         self.leaves: list[Any] = []  # the nodes of arguments, in order
         self.names: list[str] = []
@@ -387,18 +377,18 @@ class Parsed:
             constant = reader.value()
             if type(constant) not in (int, float, bool, str, type(None)):
                 raise Refused("a value is a number, a text or none")
-            arg: Argument = ConstantArgument(name, constant)
-            spec = InputSpec(InputKind.USER_INPUT, arg, None)
+            arg: sig.Argument = sig.ConstantArgument(name, constant)
+            spec = sig.InputSpec(sig.InputKind.USER_INPUT, arg, None)
             self.leaves.append(node)
         elif not isinstance(val, Tensor):
             raise Refused("an input needs a type")
         elif word == "argument" and not extra:
-            spec = InputSpec(InputKind.USER_INPUT, TensorArgument(name), None)
+            spec = sig.InputSpec(sig.InputKind.USER_INPUT, sig.TensorArgument(name), None)
             self.leaves.append(node)
         elif word in _KINDS and extra in ([], _EXTRAS.get(word)):
             kind = _KINDS[word]
-            persistent = None if kind is not InputKind.BUFFER else not extra
-            spec = InputSpec(kind, TensorArgument(name), _path(reader.string()), persistent)
+            persistent = None if kind is not sig.InputKind.BUFFER else not extra
+            spec = sig.InputSpec(kind, sig.TensorArgument(name), _path(reader.string()), persistent)
             self._call(spec.target, spec.target)
             while reader.maybe("word", "also"):
                 self._call(_path(reader.string()), spec.target)
@@ -462,24 +452,24 @@ class Parsed:
         specs = {s.arg.name: s for s in self.signature.input_specs}
         for target, value in self.written:
             spec = specs[target.name]
-            kind = {InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
-                    InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
-                    InputKind.USER_INPUT: OutputKind.USER_INPUT_MUTATION}.get(spec.kind)
+            kind = {sig.InputKind.PARAMETER: sig.OutputKind.PARAMETER_MUTATION,
+                    sig.InputKind.BUFFER: sig.OutputKind.BUFFER_MUTATION,
+                    sig.InputKind.USER_INPUT: sig.OutputKind.USER_INPUT_MUTATION}.get(spec.kind)
             if kind is None:
                 raise Refused(f"%{target.name} is a constant, and is written")
             self._result(kind, value, target.name if spec.target is None else spec.target)
         for value in results:
-            self._result(OutputKind.USER_OUTPUT, value, None)
+            self._result(sig.OutputKind.USER_OUTPUT, value, None)
         if self.inner:
             raise Refused(f"nobody calls the graph {next(iter(self.inner))}")
         self.module = self.body.module((*[v for _, v in self.written], *results))
 
-    def _result(self, kind: OutputKind, value: Any, target: str | None) -> None:
-        arg: Argument = ConstantArgument("", value)
+    def _result(self, kind: sig.OutputKind, value: Any, target: str | None) -> None:
+        arg: sig.Argument = sig.ConstantArgument("", value)
         if isinstance(value, Node):
             number = not isinstance(value.meta.get("val"), Tensor)
-            arg = SymIntArgument(value.name) if number else TensorArgument(value.name)
-        self.signature.output_specs.append(OutputSpec(kind, arg, target))
+            arg = sig.SymIntArgument(value.name) if number else sig.TensorArgument(value.name)
+        self.signature.output_specs.append(sig.OutputSpec(kind, arg, target))
 
     @property
     def call_spec(self) -> CallSpec:

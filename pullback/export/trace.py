@@ -33,18 +33,8 @@ from ..nn.traced import TracedModule
 from ..pytree import tree_flatten, tree_flatten_with_path
 from ..tensor.hooks import hooks_as_now
 from ..threads.blocks import restored_on_error
+from . import graph_signature as sig
 from .dynamic_shapes import Varying, forked, requested_dims
-from .graph_signature import (
-    Argument,
-    ConstantArgument,
-    ExportGraphSignature,
-    InputKind,
-    InputSpec,
-    OutputKind,
-    OutputSpec,
-    SymIntArgument,
-    TensorArgument,
-)
 from .origins import argument_names, as_nodes, noted
 from .program import CallSpec, ExportedModule, ExportedProgram, ModuleCallSignature, placeholder
 from .shapes_collection import AdditionalInputs, ShapesCollection
@@ -148,9 +138,11 @@ class _Call:
     def built(self, found: Exported, given: list, transient: set, constants: dict) -> _Builder:
         """The graph with its inputs named: parameters, buffers, constants, arguments."""
         specs = [
-            *[_Input("p", InputKind.PARAMETER, name) for name in self.parameters],
-            *[_Input("b", InputKind.BUFFER, name, name not in transient) for name in self.buffers]]
-        lifted = [_Input("c", InputKind.CONSTANT_TENSOR, own[0]) for own, _ in constants.values()]
+            *[_Input("p", sig.InputKind.PARAMETER, name) for name in self.parameters],
+            *[_Input("b", sig.InputKind.BUFFER, name, name not in transient)
+              for name in self.buffers]]
+        lifted = [_Input("c", sig.InputKind.CONSTANT_TENSOR, own[0])
+                  for own, _ in constants.values()]
         builder, leaves = _Builder(found), _leaf_names(self.names, self.args, self.kwargs)
         for spec, name in zip([*specs, *lifted], _apart(
                 [*leaves, *[s.name for s in (*specs, *lifted)]])[len(leaves):]):
@@ -267,7 +259,8 @@ def _refuse_functions(found: Exported) -> None:
 class _Input:
     """An input to be: its kind and what it stands for."""
 
-    def __init__(self, prefix: str, kind: InputKind, target: str, persistent: bool | None = None):
+    def __init__(self, prefix: str, kind: sig.InputKind, target: str,
+                 persistent: bool | None = None):
         self.kind, self.target, self.persistent = kind, target, persistent
         self.name = f"{prefix}_{_identifier(target)}"
 
@@ -282,7 +275,7 @@ class _Builder:
     def __init__(self, found: Exported):
         self.found, self.graph = found, Graph()
         self.copied: dict[Node, Any] = {}
-        self.signature = ExportGraphSignature()
+        self.signature = sig.ExportGraphSignature()
         self.inputs = iter(found.inputs)
         self.attributes: dict[str, Node] = {}  # constants, by their name in the captured graph
 
@@ -311,7 +304,7 @@ class _Builder:
 
     def _add(self, spec: _Input, node: Node) -> None:
         self.signature.input_specs.append(
-            InputSpec(spec.kind, TensorArgument(node.name), spec.target, spec.persistent))
+            sig.InputSpec(spec.kind, sig.TensorArgument(node.name), spec.target, spec.persistent))
 
     def arguments(self, names: list[str], given: list) -> None:
         """The user's arguments; those that are no tensors are inputs that nobody reads."""
@@ -321,9 +314,9 @@ class _Builder:
                                      tensor and value.requires_grad)
             if not tensor:
                 node.meta["val"] = value
-            arg: Argument = TensorArgument(node.name) if tensor else ConstantArgument(
+            arg: sig.Argument = sig.TensorArgument(node.name) if tensor else sig.ConstantArgument(
                 node.name, value)
-            self.signature.input_specs.append(InputSpec(InputKind.USER_INPUT, arg, None))
+            self.signature.input_specs.append(sig.InputSpec(sig.InputKind.USER_INPUT, arg, None))
 
     def finish(self) -> GraphModule:
         """Copy the rest, and describe the outputs."""
@@ -342,22 +335,22 @@ class _Builder:
         results = list(self.graph.output_node().args[0])
         for number, node in zip(found.written, results):
             spec = specs[self._position(number)]
-            kind = {InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
-                    InputKind.BUFFER: OutputKind.BUFFER_MUTATION}.get(
-                        spec.kind, OutputKind.USER_INPUT_MUTATION)
+            kind = {sig.InputKind.PARAMETER: sig.OutputKind.PARAMETER_MUTATION,
+                    sig.InputKind.BUFFER: sig.OutputKind.BUFFER_MUTATION}.get(
+                        spec.kind, sig.OutputKind.USER_INPUT_MUTATION)
             target = spec.target if spec.target is not None else spec.arg.name
             self._result(kind, node, target)
         for node in results[len(found.written):]:
-            self._result(OutputKind.USER_OUTPUT, node, None)
+            self._result(sig.OutputKind.USER_OUTPUT, node, None)
         return GraphModule(found.module, self.graph, "GraphModule")
 
     def calls(self, kept: dict[str, list]) -> dict[str, ModuleCallSignature]:
         """How modules were called, in terms of the program's values."""
-        def argument(value: Any) -> Argument:
+        def argument(value: Any) -> sig.Argument:
             if not isinstance(value, Node):
-                return ConstantArgument("", value)
+                return sig.ConstantArgument("", value)
             made = self.copied.get(value)
-            return TensorArgument("" if made is None else made.name)
+            return sig.TensorArgument("" if made is None else made.name)
 
         return {title: ModuleCallSignature([argument(v) for v in given], [argument(v) for v in out],
                                            in_spec, out_spec, names)
@@ -366,16 +359,16 @@ class _Builder:
     def _position(self, number: int) -> int:
         """The place among all inputs of the n-th tensor of the capture."""
         tensors = [i for i, s in enumerate(self.signature.input_specs)
-                   if isinstance(s.arg, TensorArgument)
-                   and s.kind is not InputKind.CONSTANT_TENSOR]
+                   if isinstance(s.arg, sig.TensorArgument)
+                   and s.kind is not sig.InputKind.CONSTANT_TENSOR]
         return tensors[number]
 
-    def _result(self, kind: OutputKind, node: Any, target: str | None) -> None:
-        arg: Argument = ConstantArgument("", node)
+    def _result(self, kind: sig.OutputKind, node: Any, target: str | None) -> None:
+        arg: sig.Argument = sig.ConstantArgument("", node)
         if isinstance(node, Node):
             number = isinstance(node.meta.get("val"), Symbolic)
-            arg = SymIntArgument(node.name) if number else TensorArgument(node.name)
-        self.signature.output_specs.append(OutputSpec(kind, arg, target))
+            arg = sig.SymIntArgument(node.name) if number else sig.TensorArgument(node.name)
+        self.signature.output_specs.append(sig.OutputSpec(kind, arg, target))
 
 
 def _repeated(node: Node) -> bool:
@@ -439,7 +432,7 @@ def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
         table = core_aten_decompositions()
     old = program.graph_signature
     specs = old.input_specs
-    examples = [n.meta.get("val", s.arg.value if isinstance(s.arg, ConstantArgument) else None)
+    examples = [n.meta.get("val", s.arg.value if isinstance(s.arg, sig.ConstantArgument) else None)
                 for n, s in zip(program.graph.find_nodes(op="placeholder"), specs)]
 
     kept: dict[str, list] = {}
@@ -465,13 +458,13 @@ def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
         new.meta["leaves"] = was.meta.get("leaves")
     builder = _Builder(found)
     for spec in specs:
-        if isinstance(spec.arg, ConstantArgument):
+        if isinstance(spec.arg, sig.ConstantArgument):
             node = builder._placeholder(spec.arg.name, None)
         else:
             tracked = examples[len(builder.signature.input_specs)].requires_grad
             node = builder._placeholder(spec.arg.name, next(builder.inputs), tracked)
         builder.signature.input_specs.append(
-            InputSpec(spec.kind, type(spec.arg)(node.name, *_value(spec.arg)), spec.target,
+            sig.InputSpec(spec.kind, type(spec.arg)(node.name, *_value(spec.arg)), spec.target,
                       spec.persistent))
     module = builder.finish()
     results = list(module.graph.output_node().args[0])
@@ -495,7 +488,7 @@ class _Noting(Interpreter):
         values = {node.name: value for node, value in self.env.items()}
         for title, call in self.calls.items():
             given, out = (as_nodes([
-                a.value if isinstance(a, ConstantArgument) else values.get(a.name)
+                a.value if isinstance(a, sig.ConstantArgument) else values.get(a.name)
                 for a in side])[0] for side in (call.inputs, call.outputs))
             self.kept[title] = [call.forward_arg_names, given, call.in_spec, out, call.out_spec]
         return super().output(target, args, kwargs)
@@ -505,5 +498,5 @@ def _switches(graph: Graph) -> list[Node]:
     return graph.find_nodes(op="call_function", target=_set_grad_enabled)
 
 
-def _value(arg: Argument) -> tuple:
-    return (arg.value,) if isinstance(arg, ConstantArgument) else ()
+def _value(arg: sig.Argument) -> tuple:
+    return (arg.value,) if isinstance(arg, sig.ConstantArgument) else ()

@@ -250,12 +250,18 @@ def all_but_one(values):
     return before * after
 
 
-def slogdet_grad(grad_sign, grad_log, matrix, sign, packed, pivots):
-    """Gradient of sign and log |det|: (g_log - i Im(conj(g_sign) sign)) A^-H."""
+def slogdet_weight(grad_sign, grad_log, sign):
+    """What A^-H is multiplied by in the gradient of sign and log |det|; None: by nothing."""
     weight = None if grad_log is None else grad_log.to(sign.dtype)
     if sign.dtype.is_complex and grad_sign is not None:
         turn = -1j * ops.imag(grad_sign.conj() * sign)
         weight = turn if weight is None else weight + turn
+    return weight
+
+
+def slogdet_grad(grad_sign, grad_log, matrix, sign, packed, pivots):
+    """Gradient of sign and log |det|: (g_log - i Im(conj(g_sign) sign)) A^-H."""
+    weight = slogdet_weight(grad_sign, grad_log, sign)
     if weight is None:
         return None
     right = ops.diag_embed(weight[..., None].expand(matrix.shape[:-1]))
@@ -264,15 +270,20 @@ def slogdet_grad(grad_sign, grad_log, matrix, sign, packed, pivots):
     return ops.linalg_solve_ex(matrix.mH, right)[0]
 
 
+def slogdet_tangents(moved, sign):
+    """Tangents of sign and log |det| of t = tr(A^-1 dA)."""
+    if not sign.dtype.is_complex:
+        return ops.zeros_like(sign), moved
+    return 1j * ops.imag(moved) * sign, ops.real(moved)
+
+
 def slogdet_push(matrix, matrix_t, sign, packed, pivots):
     """Tangents of sign and log |det|: with t = tr(A^-1 dA), i Im(t) sign and Re(t)."""
     if unwatched(matrix, matrix_t, packed):
         moved = trace_of(ops.linalg_lu_solve(packed, pivots, matrix_t))
     else:
         moved = trace_of(ops.linalg_solve_ex(matrix, matrix_t)[0])
-    if not sign.dtype.is_complex:
-        return ops.zeros_like(sign), moved
-    return 1j * ops.imag(moved) * sign, ops.real(moved)
+    return slogdet_tangents(moved, sign)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -19,13 +19,20 @@ from .rnn import gru_cell_pull, lstm_cell_pull
 # of the input, of those of the hidden state, and of the states where they are used directly
 
 
+def _plain(activation):
+    """`record` of a cell without gates of its own."""
+
+    def record(inputs, hiddens, states):
+        out = activation(inputs + hiddens)
+        return (out,), out
+
+    return staticmethod(record)
+
+
 class TanhStep:
     """tanh of the sum of both gates."""
 
-    @staticmethod
-    def record(inputs, hiddens, states):
-        out = (inputs + hiddens).tanh()
-        return (out,), out
+    record = _plain(lambda gates: gates.tanh())
 
     @staticmethod
     def pull(grads, out):
@@ -36,10 +43,7 @@ class TanhStep:
 class ReluStep:
     """relu of the sum of both gates."""
 
-    @staticmethod
-    def record(inputs, hiddens, states):
-        out = (inputs + hiddens).relu()
-        return (out,), out
+    record = _plain(lambda gates: gates.relu())
 
     @staticmethod
     def pull(grads, out):

@@ -11,6 +11,7 @@ import math
 from ..array import dtype as dt
 from ..array.dims import wrap_dim
 from ..table.packets import ops
+from .loss import difference
 from .reduce import norm_pullback, norm_push
 
 # ---------------------------------------------------------------------------------------------
@@ -58,14 +59,14 @@ def renorm_push(self_p, self_t, p, dim, maxnorm):
 
 def dist_pullback(grad, self, other, p, result):
     """d |a - b|_p with respect to a; with respect to b it has the other sign."""
-    offset = self - other
+    offset = difference(self, other)
     out = norm_pullback(grad, offset, p, result, None, False)
     return ops.zeros_like(offset) if out is None else out
 
 
 def dist_push(self_p, self_t, other_p, other_t, p, result):
     """d |a - b|_p."""
-    return norm_push(self_p - other_p, self_t - other_t, p, result, None, False)
+    return norm_push(difference(self_p, other_p), self_t - other_t, p, result, None, False)
 
 
 # ---------------------------------------------------------------------------------------------

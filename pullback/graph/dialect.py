@@ -54,7 +54,7 @@ class Convention:
 
     def arranges(self, ov: Any) -> bool:
         """Are the results of a decomposition laid out as the operator promises?"""
-        return ov.in_rows or ov.op.lies == "channels"
+        return ov.in_rows or ov.op.memory_format == "channels"
 
     def took_memory(self, number: int, tracked: bool) -> None:
         """Told of an input that has other memory; is it part of a new history, too?"""

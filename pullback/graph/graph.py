@@ -5,14 +5,14 @@ ends at a root node, so insertion and erasure are O(1) and safe while iterating.
 run: `graph_module.py` and `interpreter.py` do that, and `printer.py` writes it as Python.
 """
 
+import io
 import pickle
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
-from ..pytree import tree_unflatten
-from ._pytree import tree_flatten_spec
 from .codegen import CodeGen
 from .errors import GraphError, LintError, NodeError
 from .naming import Namespace, is_operator_overload, name_of_target, overload_name
@@ -22,6 +22,7 @@ from .printer import PythonCode, Trees, format_graph, format_table, python_code
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 _NO_DEFAULT = object()
+_NEXT, _PREVIOUS = attrgetter("_next"), attrgetter("_prev")
 
 
 class NodeList:
@@ -36,20 +37,18 @@ class NodeList:
         return self._graph._count
 
     def __iter__(self) -> Iterator[Node]:
-        root = self._graph._root
-        node = root._next
-        while node is not root:
-            if not node._erased:
-                yield node
-            node = node._next
+        return self._along(_NEXT)
 
     def __reversed__(self) -> Iterator[Node]:
+        return self._along(_PREVIOUS)
+
+    def _along(self, step: Callable[[Node], Node]) -> Iterator[Node]:
         root = self._graph._root
-        node = root._prev
+        node = step(root)
         while node is not root:
             if not node._erased:
                 yield node
-            node = node._prev
+            node = step(node)
 
 
 class InsertPoint:
@@ -407,13 +406,13 @@ class Graph:
         """The values of the placeholders, from the arguments of a call."""
         if self.codegen is not None:
             return self.codegen.process_inputs(*args)
-        return args if self.trees is None else tree_flatten_spec(args, self.trees.in_spec)
+        return args if self.trees is None else self.trees.leaves(args)
 
     def process_outputs(self, out: Any) -> Any:
         """What a call returns, from the value of the output node."""
         if self.codegen is not None:
             return self.codegen.process_outputs(out)
-        return out if self.trees is None else tree_unflatten(out, self.trees.out_spec)
+        return out if self.trees is None else self.trees.result(out)
 
     def print_tabular(self) -> None:
         """Print the nodes as a table."""
@@ -448,12 +447,21 @@ class _Reference:
         return _Reference, (self.position,)
 
 
+class _MetaPickler(pickle.Pickler):
+    """Refuses graphs: a size knows the one that it is a node of, which would be pickled again."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, Graph):
+            raise pickle.PicklingError("a graph inside of its own notes")
+        return NotImplemented
+
+
 def _storable(meta: dict[str, Any]) -> dict[str, Any]:
     """The entries of `meta` that can be pickled; the others only help people, not the program."""
 
     def pickles(value: Any) -> bool:
         try:
-            pickle.dumps(value)
+            _MetaPickler(io.BytesIO()).dump(value)
         except Exception:
             return False
         return True

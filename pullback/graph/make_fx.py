@@ -27,11 +27,12 @@ from ..core.tape import Accumulate
 from ..interp.operator_dispatch import Outer, piece
 from ..interp.trace import Trace
 from ..ops import aten
+from ..parts import trees as parts
 from ..pytree import tree_flatten, tree_map, tree_unflatten
 from ..symbolic import ShapeEnv
 from ..tensor.hooks import hooks_as_now
 from ..threads.blocks import restored_on_error
-from ..threads.state import state
+from ..threads.state import fast, state
 from . import traceback
 from .dialect import TABLE, standard
 from .graph import Graph
@@ -333,6 +334,7 @@ class _Run:
 
     def __init__(self, f: Callable, args: tuple, options: _Options):
         self.f, self.options = f, options
+        args = parts.opened(args) if fast["PARTS"] else args
         self.flat, self.spec = tree_flatten(args)
         self.names, self.leaves = _names(f, len(args)), [tree_flatten(a)[0] for a in args]
         self.nested = not all(len(own) == 1 and own[0] is a for own, a in zip(self.leaves, args))
@@ -362,7 +364,9 @@ class _Run:
             before = [getattr(v, "_payload", None) for v in inputs]
             if recorder.sizes is not None:
                 recorder.sizes.live = level
-            results, spec = tree_flatten(self.f(*tree_unflatten(inputs, self.spec)))
+            given = tree_unflatten(inputs, self.spec)
+            out = self.f(*(parts.closed(given) if fast["PARTS"] else given))
+            results, spec = tree_flatten(parts.opened(out) if fast["PARTS"] else out)
             nodes = self._results(inputs, before, results)
             for outside, _ in recorder._nodes.values():
                 left = outside._record and outside._record.grad
@@ -387,8 +391,9 @@ class _Run:
     def module(self, nodes: list, spec: Any) -> GraphModule:
         """The graph as a module, as users get it."""
         recorder, f = self.recorder, self.f
-        if self.nested:
-            recorder.graph.trees = Trees(tuple(self.names), self.spec, spec)
+        composed = fast["PARTS"] > 0 and (parts.has_opened(self.spec) or parts.has_opened(spec))
+        if self.nested or composed:
+            recorder.graph.trees = Trees(tuple(self.names), self.spec, spec, composed)
             result: Any = nodes
         else:
             result = tree_unflatten(nodes, spec)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from .. import pytree
 from ..facade import for_torch
+from ..parts import trees as parts
 from ..table.packets import Packet
 from ._pytree import tree_flatten_spec
 from .naming import IN_PLACE_OPERATORS, OPERATORS, is_operator_overload
@@ -37,6 +38,16 @@ class Trees:
     names: tuple[str, ...]  # parameters of `forward`; the placeholders are the leaves of these
     in_spec: Any
     out_spec: Any
+    composed: bool = False  # are tensors that are made of others taken apart, and put together?
+
+    def leaves(self, args: Any) -> list:
+        """The values of the placeholders."""
+        return tree_flatten_spec(parts.opened(args) if self.composed else args, self.in_spec)
+
+    def result(self, leaves: Any) -> Any:
+        """What `forward` returns."""
+        out = pytree.tree_unflatten(leaves, self.out_spec)
+        return parts.closed(out) if self.composed else out
 
 
 @dataclass
@@ -151,14 +162,16 @@ class Display:
     def constructor(self, cls: type) -> str:
         return self._bind(qualified_name(cls), cls)
 
-    def flatten(self) -> str:
+    def flatten(self, trees: Trees) -> str:
         """The function that takes trees of arguments apart."""
-        self.globals["fx_pytree"] = SimpleNamespace(tree_flatten_spec=tree_flatten_spec)
+        function = (lambda args, _: trees.leaves(args)) if trees.composed else tree_flatten_spec
+        self.globals["fx_pytree"] = SimpleNamespace(tree_flatten_spec=function)
         return "fx_pytree.tree_flatten_spec"
 
-    def unflatten(self) -> str:
+    def unflatten(self, trees: Trees) -> str:
         """The function that makes a tree of results."""
-        self.globals["pytree"] = SimpleNamespace(tree_unflatten=pytree.tree_unflatten)
+        function = (lambda out, _: trees.result(out)) if trees.composed else pytree.tree_unflatten
+        self.globals["pytree"] = SimpleNamespace(tree_unflatten=function)
         return "pytree.tree_unflatten"
 
     def heading(self) -> str:
@@ -345,10 +358,10 @@ def _source(graph: "Graph", root: str, display: Display) -> str:
                     _Text(text.removeprefix("return "))).rstrip()
             if trees is not None:
                 leaves = text.removeprefix("return ")
-                text = f"return {display.unflatten()}({leaves}, {root}._out_spec)"
+                text = f"return {display.unflatten(trees)}({leaves}, {root}._out_spec)"
             written = notes.output(node, text, lambda value: format_argument(value, display))
             if trees is not None and len(written) > 1:
-                written[0] = f"return {display.unflatten()}(["
+                written[0] = f"return {display.unflatten(trees)}(["
                 written[-1] = f"], {root}._out_spec)"
             body += written
             continue
@@ -364,7 +377,7 @@ def _source(graph: "Graph", root: str, display: Display) -> str:
         parameters = list(trees.names)
         names = "".join([f"{node.name}, " for node in flattened]).rstrip()
         given = ", ".join(parameters)
-        call = f"{display.flatten()}([{given}], {root}._in_spec)"
+        call = f"{display.flatten(trees)}([{given}], {root}._in_spec)"
         body[:0] = [*notes.leaves(flattened), f"{names} = {call}" if names else call]
         parameters = notes.trees(parameters)
     head = notes.signature(root, parameters, returns)

@@ -262,13 +262,8 @@ class ParameterProxy(Proxy):
         super().__init__(node, tracer)
         self.param, self.name = param, name
 
-    @property
-    def shape(self) -> Any:
-        return self.param.shape
-
-    @property
-    def ndim(self) -> int:
-        return self.param.ndim
+    shape = property(lambda self: self.param.shape)
+    ndim = property(lambda self: self.param.ndim)
 
     def size(self, *args: Any) -> Any:
         return self.param.size(*args)

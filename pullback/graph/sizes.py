@@ -318,7 +318,8 @@ def symbolic_input(
         least, most = (2, None) if wish is True else wish
         limits = {} if most is None else {"most": most}
         shape.append(env.size(n, Source(f"{name}.size()[{d}]", number, d), least=least, **limits))
-    return make(Fake(shape, data.dtype, _strides(data, shape), data.device_name))
+    return make(Fake(shape, data.dtype, _strides(data, shape), data.device_name,
+                     marks=data.marks))
 
 
 def _strides(data: Fake, shape: list) -> tuple:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 
+from ..array.lazy import marks_of
 from ..core.handle import Box, Tensor, is_buffer, make
 from ..core.tape import Accumulate, level_own
 from ..threads.state import state
@@ -24,6 +25,7 @@ class Wrapped(Box):
     strides = property(lambda self: self.inner._payload.strides)
     offset = property(lambda self: self.inner.storage_offset() * self.dtype.itemsize)
     size = property(lambda self: math.prod(self.shape))
+    marks = property(lambda self: marks_of(self.inner._payload))
 
     def rewritten(self, new, everywhere):
         if new.__class__ is not self.__class__ or new.interp is not self.interp:

@@ -15,6 +15,7 @@ from ..core.events import BEGINS_LEAF
 from ..core.formula import push_of
 from ..core.handle import Tensor, make
 from ..core.stack import bind
+from ..table.expression import conj_value
 from ..table.packets import ops
 from ..threads.blocks import called_by, tied
 from ..threads.state import state
@@ -255,10 +256,10 @@ def _diagonal(ov, args, tangents, outs) -> Tensor:
         if t is None:
             continue
         needs = [j == k for j in range(len(rule.inputs))]
-        part = backward(saved, (t.conj() if complex_ else t,), needs)[k]
+        part = backward(saved, (conj_value(t) if complex_ else t,), needs)[k]
         if part is None:
             continue
-        part = part.conj() if complex_ else part
+        part = conj_value(part) if complex_ else part
         total = part if total is None else total + part
     if total is None:
         return zeros(outs[0])

@@ -18,7 +18,7 @@ from ..array.evaluate import promoted, raw_of, rounded, run_raw, shape_of, spec
 from ..array.failures import failure, translated
 from ..array.size import Symbolic, from_data, hinted
 from ..core.events import MADE, RESHAPES
-from ..core.handle import Tensor, make, tensors_in
+from ..core.handle import Tensor, is_composed, make, tensors_in
 from ..core.stack import bind, level_of
 from ..memory.views import root
 from ..table.effects import effect_of
@@ -327,7 +327,7 @@ class Trace(Interpreter):
         """A composite operator as one node; NotImplemented where its parts are needed.
 
         They are for gradients, where the result is a view of an argument: writes go through it,
-        and where the operator writes: statistics, for instance.
+        or made of parts itself, and where the operator writes: statistics, for instance.
         """
         one = self.dialect.whole(ov)
         if not (one or self.keeps_composites):
@@ -352,7 +352,7 @@ class Trace(Interpreter):
             state.observers.trace = self
         made = list(tensors_in(out if isinstance(out, (list, tuple)) else (out,)))
         shared = {id(root(t)._payload) for t in tensors_in(values)}
-        if not made or any(id(root(t)._payload) in shared for t in made):
+        if not made or any(is_composed(t) or id(root(t)._payload) in shared for t in made):
             return NotImplemented
         found = self._recorded(ov, flat, out)
         if tracked:

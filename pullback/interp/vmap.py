@@ -105,10 +105,10 @@ class Vmap(Interpreter):
             return self._random(ov, flat)
         batched, args = self._opened(flat)
         rule = ov.batch_rule
-        if (ov.op.promote in _PROMOTES or ov.op.promotes is not None) and not ov.alike:
+        if (ov.op.promote in _PROMOTES or ov.op.promotes is not None) and not ov.same_dtype:
             args = _promoted(ov, batched, args)
         if rule is not None:
-            if ov.op.wide:
+            if ov.op.or_float32:
                 rule = _in_one_dtype(ov, rule)
             try:
                 out = rule(self.size, batched, *args)

@@ -1,7 +1,7 @@
 """`CustomOpDef`: an operator of the user's, outside of the table.
 
 Its kernel is the user's function, its shape rule the registered fake; a call goes through the
-`autograd.Function` that `calls.py` makes for it.  Read next: `calls.py`.
+`autograd.Function` that `overload_functions.py` makes for it.  Read next: `overload_functions.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..array import device as dev
 from ..array import dtype as dt
 from ..array.evaluate import is_array
 from ..array.fake import Fake, fake_like
+from ..array.lazy import ARRAYS
 from ..array.size import Symbolic
 from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor, cell_of, is_buffer, make, tensors_in
@@ -37,8 +38,8 @@ from ..table.arguments import no_match
 from ..table.effects import EffectType, register_effect
 from ..table.tags import Tag
 from ..threads.state import fast, state
-from .calls import flattened, function_for, rebuilt
 from .fallback import through
+from .overload_functions import flattened, function_for, rebuilt
 
 _log = logging.getLogger("torch._library.custom_ops")  # where programs listen for it
 definitions: dict[str, CustomOpDef] = {}  # "ns::name" -> definition
@@ -108,9 +109,7 @@ class CustomOverload(OpOverload):
         flat, whole = self.bind(args, kwargs), self.definition._whole
         return NotImplemented if None in (flat, whole) else self.definition._named(whole, flat)
 
-    @property
-    def namespace(self) -> str:
-        return self.definition._namespace
+    namespace = property(lambda self: self.definition._namespace)
 
     @property
     def lacks_fake(self) -> bool:
@@ -232,7 +231,7 @@ class CustomOpDef:
         """An entry like those of the table, but not in it."""
         op = type(self._name, (Op,), {"evaluate": classmethod(self._evaluate)})
         op.schema, op.full_name, op.base_name = text, self._qualname, self._base
-        op.promote, op.cost, op.lies = "keep", "heavy", "as made"
+        op.promote, op.cost, op.memory_format = "keep", "heavy", "as made"
         op.run, op.fake = self._run, self._faked
         op.method = op.function = False
         return op
@@ -658,5 +657,5 @@ def _facts(value):
 
 def _shares(a: Tensor, b: Tensor) -> bool:
     one, two = a._payload, b._payload
-    plain = type(one) is np.ndarray and type(two) is np.ndarray
+    plain = type(one) in ARRAYS and type(two) in ARRAYS
     return plain and one.size > 0 and two.size > 0 and np.may_share_memory(one, two)

@@ -1,6 +1,6 @@
 """Names of the steps that PyTorch's dispatcher takes: a kernel is registered for one of them.
 
-`calls.py` and `torch/higher_order.py` say which of them exist here.
+`overload_functions.py` and `torch/higher_order.py` say which of them exist here.
 """
 
 from __future__ import annotations

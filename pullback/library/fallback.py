@@ -13,7 +13,7 @@ from .. import errors
 from ..autograd.function import Function
 from ..core.handle import Tensor, tensors_in
 from ..threads.state import state
-from .calls import flattened, rebuilt, spread, warn_of
+from .overload_functions import flattened, rebuilt, spread, warn_of
 
 if TYPE_CHECKING:
     from .definition import CustomOpDef

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import errors
 from ..array.fake import Fake
+from ..array.lazy import ARRAYS
 from ..core import events, tape
 from ..core.handle import Tensor, is_buffer, make
 from ..threads.state import state
@@ -22,12 +23,10 @@ from .views import (
     scatter,
 )
 
-_ndarray = np.ndarray
-
 
 def store(buffer, values) -> None:
     """Overwrite a raw array."""
-    if type(buffer) is _ndarray:
+    if type(buffer) in ARRAYS:  # lazy ones turn what is written
         try:
             np.copyto(buffer, values, casting="unsafe")
         except ValueError:

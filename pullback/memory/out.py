@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
+from ..array.lazy import ARRAYS
 from ..core import stack
 from ..core.handle import Tensor, is_buffer, tensors_in
 from ..core.subclass_door import door
@@ -21,8 +22,6 @@ from . import storages
 from .assign import assign, rebind
 from .versions import bump
 from .views import describe, may_write, refresh
-
-_ndarray = np.ndarray
 
 
 def write_out(ov, flat: tuple, out):
@@ -128,7 +127,7 @@ def _refuse_shared(ov, flat: tuple, outs: list) -> None:
     for t in outs:
         for x in tensors_in(flat):
             pair = t._payload, x._payload
-            plain = all(type(a) is _ndarray and a.flags.forc for a in pair)
+            plain = all(type(a) in ARRAYS and a.flags.forc for a in pair)
             if t is x or plain and np.may_share_memory(*pair):
                 raise errors.ViewWriteError(
                     errors.text(

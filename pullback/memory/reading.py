@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import errors
 from ..array.fake import Fake
+from ..array.lazy import resolved
 from ..core.events import READ
 from ..core.handle import Box, Tensor
 from ..memory.views import refresh
@@ -51,4 +52,4 @@ def concrete(t: Tensor, what: str) -> np.ndarray:
         data = t._payload
     if state.mode:
         state.stack[state.mode].event(READ, t)
-    return data
+    return data if type(data) is np.ndarray else resolved(data)

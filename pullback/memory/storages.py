@@ -17,6 +17,7 @@ import numpy as np
 from .. import errors
 from ..array import device as dev
 from ..array.fake import Fake
+from ..array.lazy import marks_of, remarked
 from ..core.handle import Box, Tensor
 from ..threads.state import count_for_all
 
@@ -125,6 +126,7 @@ def _array_in(found: tuple, owner, data):
     if known is None or known() is not data:
         array = within(dev.lookup(owner)[1], new, data.dtype, data.shape, data.strides,
                        dev.address(data) - dev.address(owner))
+        array = remarked(array, marks_of(data))
         met[id(data)] = weakref.ref(data), array
     return array
 
@@ -249,7 +251,8 @@ def show(t: Tensor, owner, size: tuple, stride: tuple, offset: int) -> None:
     xp = dev.lookup(owner)[1]
     start = offset * item if needed else min(offset * item, nbytes(owner))
     steps = tuple([s * item for s in stride])
-    t._payload = within(xp, owner, t._payload.dtype, tuple(size), steps, start)
+    array = within(xp, owner, t._payload.dtype, tuple(size), steps, start)
+    t._payload = remarked(array, marks_of(t._payload))
 
 
 def row_major(size) -> tuple:

@@ -17,6 +17,7 @@ from .. import errors
 from ..array import device as dev
 from ..array.evaluate import run_raw
 from ..array.layout import strides_order
+from ..array.lazy import ARRAYS, CONJ, NEG, marks_of, turns
 from ..array.size import Symbolic
 from ..core import events, tape
 from ..core.handle import INFERENCE, Tensor, cell_of, is_buffer, make, tensors_in
@@ -33,6 +34,8 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
     """Tie the outputs of a view operator to the base whose memory they share."""
     source = flat[0]
     many = isinstance(out, (list, tuple))
+    if ov.op.marks is not None and not many and _is_copy(source._payload, out._payload):
+        return
     cell = cell_of(source)
     if cell is INFERENCE and is_buffer(source._payload):
         for t in out if many else (out,):
@@ -55,7 +58,9 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
     if steps is not None and ov.op.absolute:
         # it names places of the memory, whatever view it is called on
         rest = (*rest[:2], out.storage_offset() if rest[2] is None else rest[2])
-        if source._payload.dtype == base._payload.dtype and not hidden:
+        of_base = source._payload.dtype == base._payload.dtype and (
+            marks_of(source._payload) == marks_of(base._payload))
+        if of_base and not hidden:
             steps = None
     if not state.record[level]:
         hidden = "inference" if state.inference else "no_grad"
@@ -72,6 +77,11 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
             t._link.of = link.of  # the base may have another layout since
         if level and not (multi or hidden) and state.stack[level].event(events.VIEWED, cell):
             t._link.seen = ~cell.version  # PyTorch takes such a view anew when it is used first
+
+
+def _is_copy(source, shown) -> bool:
+    """Is this not a view after all, but numbers of a device that has no marks?"""
+    return is_buffer(source) and is_buffer(shown) and dev.owner(source) is not dev.owner(shown)
 
 
 class Detached(Link):
@@ -163,7 +173,7 @@ def root(t: Tensor) -> Tensor:
 
 
 def _overlap(a, b) -> bool:
-    return type(a) is type(b) is np.ndarray and np.may_share_memory(a, b)
+    return type(a) in ARRAYS and type(b) in ARRAYS and np.may_share_memory(a, b)
 
 
 # keeping up with the base
@@ -236,7 +246,7 @@ def _history(t: Tensor, link: Link, base: Tensor):
     _, _, count, cast, _ = link.steps
     if cast:
         with _captures_left(0), recording_set(0):
-            base = replay(base, link.chain[:cast])
+            base = replay(_in_old_layout(link, base), link.chain[:cast])
         if cast == count:
             return base._edge
     if base._edge is None:  # the base was detached since: gradients end there
@@ -244,6 +254,15 @@ def _history(t: Tensor, link: Link, base: Tensor):
     again = make(t._payload)
     tape.record(_as_strided(), (base, *_geometry(t)), again, 0)
     return again._edge
+
+
+def _in_old_layout(link: Link, base: Tensor) -> Tensor:
+    """A base as it lay when its view was made, where it has changed its shape in place since."""
+    if link.of is base._payload or not is_buffer(link.of) or base._edge is None:
+        return base
+    before = make(link.of)
+    tape.record(_as_strided(), (base, *_geometry(before)), before, 0)
+    return before
 
 
 def unhooked(t: Tensor):
@@ -442,8 +461,11 @@ def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
 def laid_like(base: Tensor, new: Tensor) -> Tensor:
     """The new value of a tensor that was written, such that it has the views that it had before.
 
-    Operators choose the layout of their results; memory that is written keeps its own.
+    Operators choose the layout of their results; memory that is written keeps its own, and what
+    its elements mean.
     """
+    if marks_of(base._payload) != marks_of(new._payload):
+        new = _meant_like(base, new)
     old, now = base._payload, new._payload
     if old.strides == now.strides or _joined(old) <= _joined(now):
         return new
@@ -456,6 +478,15 @@ def laid_like(base: Tensor, new: Tensor) -> Tensor:
         return ops.clone(new, memory_format="contiguous_format")
     lying = ops.clone(ops.permute(new, order), memory_format="contiguous_format")
     return ops.permute(lying, sorted(range(len(order)), key=order.__getitem__))
+
+
+def _meant_like(base: Tensor, new: Tensor) -> Tensor:
+    """The same values, put off where those of the base are."""
+    if marks_of(new._payload):
+        new = ops.clone(new)
+    if marks_of(base._payload) & CONJ:
+        new = ops._conj(ops.conj_physical(new))
+    return ops._neg_view(ops.neg(new)) if marks_of(base._payload) & NEG else new
 
 
 def _joined(data) -> set:
@@ -493,6 +524,9 @@ def _scatter_by_position(chain, base, new):
     for k, (ov, rest, number) in enumerate(chain):
         if k == 0 and ov.op.absolute:  # of a tensor that may have gaps
             places = _places_by_strides(base, rest).reshape([int(n) for n in rest[0]])
+            continue
+        if turns(ov):  # no other place, but other numbers
+            new = _scatter(ov)(base, new)
             continue
         places = run_raw(ov, (places, *map(_fixed, rest)))
         places = places if number is None else places[number]
@@ -703,7 +737,7 @@ def describe(x: Tensor) -> str:
 class CopySlices(tape.Node):
     """History of a base after a write through a view: the pullback of the scatter."""
 
-    __slots__ = ("chain", "places", "size")
+    __slots__ = ("chain", "marks", "places", "size")
 
     class _Rule:
         name, saves = "torch::autograd::CopySlices", ()
@@ -729,6 +763,8 @@ class CopySlices(tape.Node):
             shown = np.zeros(len(self.places), bool)
             shown[last] = True
             second = ops.masked_fill(second, make(~shown).to(grad.device), 0)
+        second = second.conj() if needs[1] and self.marks & CONJ else second
+        second = -second if needs[1] and self.marks & NEG else second
         return [first, None if second is None else second.reshape(self.size)]
 
 
@@ -745,6 +781,7 @@ def copy_slices(base: Tensor, view: Tensor, new: Tensor) -> CopySlices:
     if not chain or moved or any(  # a gradient lies in memory otherwise than what it belongs to
             ov.op.scatter is None or ov.op.absolute for ov, _, _ in chain):
         node.places = _places(base, view)
+        node.marks = marks_of(base._payload) ^ marks_of(view._payload)
     if node.places is None:
         node.chain = link.chain
     return node

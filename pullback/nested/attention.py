@@ -1,8 +1,9 @@
 """Attention over batches of sequences of different lengths, without padding to the longest.
 
 Queries are (batch, heads, ragged, width), keys and values likewise; the lengths of queries and of
-keys may differ.  Parts of similar lengths are computed together (`groups.py`), and what is behind
-the end of a sequence is masked.
+keys may differ.  One operator does it (`ops/ragged_attention.py`).  With a mask, dropout, or fewer
+heads of keys than of queries, parts of similar lengths are computed together (`groups.py`), and
+what is behind the end of a sequence is masked.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None,
               enable_gqa: bool = False) -> Tensor:
     given = (query, key, value)
     _check(given, attn_mask, is_causal)
+    if attn_mask is None and not dropout_p and _plain(query, key, value):
+        return _unpadded(query, key, value, is_causal, scale)
     if not isinstance(query, NestedTensor):  # the same queries lengths for all
         return _dense_queries(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     query, key, value = [packed(t) if isinstance(t, NestedTensor) else t for t in given]
@@ -44,6 +47,45 @@ def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None,
             queries.of(group), keys, values, mask, dropout_p,
             is_causal and mask is None, scale=scale, enable_gqa=enable_gqa))
     return values_of(query, groups, found, query.ragged_idx)
+
+
+def _plain(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Is it what the operator for parts does?"""
+    return (query.dtype.is_floating_point and query.dtype.itemsize > 1
+            and query.device.type == "cpu"
+            and query.shape[0] == key.shape[0] == value.shape[0]
+            and query.shape[-1] == key.shape[-1]
+            and (query.ndim == 3 or query.shape[1] == key.shape[1] == value.shape[1])
+            and (isinstance(key, NestedTensor) or key.shape[-2] == value.shape[-2]))
+
+
+def _unpadded(query: Tensor, key: Tensor, value: Tensor, is_causal: bool, scale: Any) -> Tensor:
+    """By one operator on all places."""
+    query, key, value = [packed(t) if isinstance(t, NestedTensor) else t
+                         for t in (query, key, value)]
+    own, keys = _places(query), _places(key)
+    out, _ = ops._ragged_attention(
+        own[0], keys[0], _places(value)[0], own[1], keys[1], own[2], keys[2], is_causal,
+        scale=scale)
+    out = out.transpose(0, 1) if query.ndim == 4 else out.squeeze(1)
+    if isinstance(query, NestedTensor):
+        return query.with_values(out)
+    rows = out.unflatten(-2, (query.shape[0], query.shape[-2]))
+    return rows.transpose(0, 1) if query.ndim == 4 else rows
+
+
+def _places(t: Tensor) -> tuple[Tensor, Tensor, Any]:
+    """(places of all parts, heads, width), where the parts begin, and the largest length."""
+    if isinstance(t, NestedTensor):
+        values, offsets = t.values_part, t.offsets_part
+        # no part is longer than all together: in captures the numbers may not be known
+        known = t.longest_part is not None or t.about.plain
+        longest = t.longest() if known else values.shape[t.dense]
+    else:  # parts of one length
+        longest = t.shape[-2]
+        values = (t.transpose(0, 1) if t.ndim == 4 else t).flatten(-3, -2)
+        offsets = ops.arange(t.shape[0] + 1, device=t.device) * longest
+    return values.transpose(0, 1) if t.ndim == 4 else values.unsqueeze(1), offsets, longest
 
 
 def _check(given: tuple, attn_mask: Any, is_causal: bool) -> None:
@@ -90,8 +132,8 @@ def _mask(group: Group, query: NestedTensor, key: NestedTensor | None, attn_mask
         mask = mask.unsqueeze(1)
     if attn_mask is None:
         return mask
-    bias = group.rows(attn_mask) if attn_mask.ndim == query.ndim and attn_mask.shape[0] == len(
-        query) else attn_mask
+    each = attn_mask.ndim == query.ndim and attn_mask.shape[0] == query.count
+    bias = group.rows(attn_mask) if each else attn_mask
     n, m = group.longest[0], group.longest[1] if key is not None else attn_mask.shape[-1]
     bias = bias[..., :n, :m]
     if mask is None:
@@ -126,7 +168,4 @@ class _Sized:
     """What a mask asks of dense queries."""
 
     def __init__(self, query: Tensor, key: NestedTensor):
-        self.ndim, self.size, self.offsets_part = query.ndim, query.shape[0], key.offsets_part
-
-    def __len__(self) -> int:
-        return self.size
+        self.ndim, self.count, self.offsets_part = query.ndim, query.shape[0], key.offsets_part

@@ -9,7 +9,7 @@ from ..array.layout import layout as layouts
 from ..core.handle import Tensor
 from ..parts.rules import rule, shown
 from ..table.packets import ops
-from .ragged import Lengths, lengths_of, summed
+from .ragged import Lengths, Ragged, lengths_of, summed
 from .strided import of_parts
 from .tensor import NestedTensor, packed
 
@@ -172,7 +172,7 @@ def padded_values(t: NestedTensor, padding: Any, longest: Any) -> Tensor:
     values = t.values_part.movedim(t.dense, 0) if t.dense else t.values_part
     total = values.shape[0]
     rows, places = t.about.numbers(total), t.about.positions(total)
-    out = ops.full((len(t), longest, *values.shape[1:]), padding, dtype=values.dtype,
+    out = ops.full((t.count, longest, *values.shape[1:]), padding, dtype=values.dtype,
                    device=values.device)
     return out.index_put((rows, places), values)
 
@@ -227,12 +227,18 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = STRI
             tensor.unbind(0), numbers(start).tolist(), numbers(length).tolist())], layout,
             "narrow", None, None)
     starts, lengths = numbers(start), numbers(length)
+    for what, given in (("start", starts), ("length", lengths)):
+        if given.ndim > 1 or given.ndim and given.shape[0] not in (1, size):
+            raise errors.ShapeError(errors.text(
+                f"narrow(): {what} must broadcast to tensor.shape[0] ({errors.user_line(2)})",
+                [shown(tensor), shown(given)]))
     begins = ops.arange(size, device=tensor.device) * width + starts
-    end = ops.full((1,), size * width, dtype=begins.dtype, device=tensor.device)
+    lengths = lengths.expand(size).to(begins.dtype)
+    end = begins[-1:] + lengths[-1:] if size else begins.new_zeros(1)
     values = tensor.flatten(0, 1)
     if isinstance(start, int) and isinstance(length, int) and start == 0 and length == width:
         return NestedTensor.make(values, ops.cat([begins, end]))
-    return NestedTensor.make(values, ops.cat([begins, end]), lengths.to(begins.dtype))
+    return NestedTensor.make(values, ops.cat([begins, end]), lengths)
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
@@ -253,3 +259,37 @@ def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
 @rule(NestedTensor, "to_padded_tensor")
 def _padded(t: NestedTensor, padding: float, output_size: Any = None) -> Tensor:
     return to_padded(t, padding, output_size)
+
+
+@rule(NestedTensor, "new_empty", "new_zeros")
+def new_zeros(t: NestedTensor, size: Any, dtype: Any = None, layout: Any = None,
+              device: Any = None, pin_memory: Any = None) -> Tensor:
+    return _of_size(t, size, 0, dtype, device)
+
+
+@rule(NestedTensor, "new_ones")
+def new_ones(t: NestedTensor, size: Any, dtype: Any = None, layout: Any = None,
+             device: Any = None, pin_memory: Any = None) -> Tensor:
+    return _of_size(t, size, 1, dtype, device)
+
+
+@rule(NestedTensor, "new_full")
+def new_full(t: NestedTensor, size: Any, fill_value: Any, dtype: Any = None, layout: Any = None,
+             device: Any = None, pin_memory: Any = None) -> Tensor:
+    return _of_size(t, size, fill_value, dtype, device)
+
+
+def _of_size(t: NestedTensor, size: Any, value: Any, dtype: Any, device: Any) -> Tensor:
+    """One number everywhere, with the ragged size of a tensor; without it, the result is dense."""
+    own, place = list(size), next(
+        (d for d, n in enumerate(size) if isinstance(n, Ragged)), None)
+    if place is None:
+        return NotImplemented
+    if not place or own[0] != t.count or own[place] != t.about.size:
+        raise errors.ShapeError(errors.text(
+            f"no tensor of the size {own} can be made like this one ({errors.user_line(4)})",
+            shown(t), "keep the batch dim, and take the ragged size from it: x.size(dim)"))
+    t = packed(t)
+    own[place] = t.values_part.shape[t.dense]
+    values = ops.new_full(t.values_part, own[1:], value, dtype=dtype, device=device)
+    return NestedTensor.make(values, t.offsets_part, None, place, t.longest_part)

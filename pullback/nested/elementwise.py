@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
+from ..array.device import Device
 from ..array.dims import wrap_dim
 from ..core.handle import Tensor, tensors_in
 from ..core.stack import bind
@@ -16,6 +17,8 @@ from ..parts.rules import rule, shown
 from ..table.packets import ops
 from .construct import from_padded
 from .tensor import NestedTensor, packed, same_places
+
+META = Device("meta")
 
 
 def on_values(t: NestedTensor, ov, flat: tuple):
@@ -130,11 +133,11 @@ def fitted(name: str, t: NestedTensor, x: Tensor) -> Tensor:
             return x
         if x.shape[0] == 1:
             return x.squeeze(0)
-        if x.shape[0] == len(t):
+        if x.shape[0] == t.count:
             return repeated(t, x.squeeze(t.ragged_idx))
     elif place > 0 and x.shape[place] == t.longest() and (
-            missing or x.shape[0] in (1, len(t))):
-        whole = x.expand(len(t), *x.shape[-(t.ndim - 1):])
+            missing or x.shape[0] in (1, t.count)):
+        whole = x.expand(t.count, *x.shape[-(t.ndim - 1):])
         return spread(t, from_padded(whole, t.about, t.ragged_idx))
     raise refused(name, t, x)
 
@@ -159,6 +162,23 @@ def clone(t: NestedTensor, memory_format: Any = None) -> NestedTensor:
     if str(memory_format) == "torch.contiguous_format":
         t = packed(t)
     return t.with_values(t.values_part.clone(memory_format=memory_format))
+
+
+@rule(NestedTensor, "_to_copy")
+def to_copy(t: NestedTensor, dtype: Any = None, layout: Any = None, device: Any = None,
+            pin_memory: Any = None, non_blocking: bool = False, memory_format: Any = None):
+    """A copy; the integers are where the values are, and stand for the lengths that they had."""
+    values = ops._to_copy(t.values_part, dtype=dtype, layout=layout, device=device,
+                          pin_memory=pin_memory, non_blocking=non_blocking,
+                          memory_format=memory_format)
+    if values.device in (t.offsets_part.device, META):  # lengths of nothing are known, too
+        return t.with_values(values)
+    offsets = t.offsets_part.to(values.device)
+    lengths = None if t.lengths_part is None else t.lengths_part.to(values.device)
+    out = NestedTensor.make(values, offsets, lengths, t.ragged_idx, t.longest_part)
+    if out.about.root() is not t.about.root():
+        out.about.like = t.about.root()
+    return out
 
 
 @rule(NestedTensor, "alias")

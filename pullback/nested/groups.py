@@ -130,8 +130,9 @@ def values_of(t: NestedTensor, groups: list[Group], found: list[Tensor],
             pieces.append(rows.squeeze(0))
             continue
         own = [lengths[i] for i in group.members]
-        row = ops.repeat_interleave(ops.arange(len(own)), _integers(own, group.device))
-        at = ops.cat([ops.arange(n) for n in own])
+        row = ops.repeat_interleave(ops.arange(len(own), device=group.device),
+                                    _integers(own, group.device))
+        at = ops.cat([ops.arange(n, device=group.device) for n in own])
         rows = rows.movedim(ragged_idx, 1) if d else rows
         values = rows[row, at]
         pieces.append(values.movedim(0, d) if d else values)
@@ -139,5 +140,6 @@ def values_of(t: NestedTensor, groups: list[Group], found: list[Tensor],
     if order != sorted(order):
         starts = dict(zip(order, itertools.accumulate([0] + [lengths[i] for i in order])))
         values = values.index_select(d, ops.cat([
-            ops.arange(starts[i], starts[i] + n) for i, n in enumerate(lengths)]))
+            ops.arange(starts[i], starts[i] + n, device=values.device)
+            for i, n in enumerate(lengths)]))
     return t.with_values(values, ragged_idx)

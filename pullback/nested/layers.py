@@ -101,25 +101,6 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1,
                                              scale_grad_by_freq, sparse))
 
 
-@rule(NestedTensor, "native_layer_norm_backward")
-def native_layer_norm_backward(grad: NestedTensor, t: NestedTensor, *args: Any) -> tuple:
-    first, *rest = ops.native_layer_norm_backward(grad.values_part, t.values_part, *args)
-    return None if first is None else t.with_values(first), *rest
-
-
-@rule(NestedTensor, "embedding_dense_backward")
-def embedding_dense_backward(grad: NestedTensor, indices: NestedTensor, *args: Any) -> Tensor:
-    return ops.embedding_dense_backward(packed(grad).values_part, packed(indices).values_part,
-                                        *args)
-
-
-@rule(NestedTensor, "linear_backward")
-def linear_backward(t: NestedTensor, grad: NestedTensor, weight: Tensor, output_mask: Any) -> tuple:
-    x, g = packed(t), packed(grad)
-    first, *rest = ops.linear_backward(x.values_part, g.values_part, weight, output_mask)
-    return None if first is None else x.with_values(first), *rest
-
-
 def _conv1d(t: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any,
             groups: int) -> NestedTensor:
     """Every part for itself: zeros behind its end are what padding would put there."""

@@ -52,15 +52,15 @@ def with_dense(a: NestedTensor, b: Tensor) -> Tensor:
         raise unlike("matmul", a, b)
     if a.ragged_idx == a.ndim - 1:  # the sum goes over the ragged dim: `b` is padded
         raise unlike("matmul", a, b)
-    if b.ndim == a.ndim and b.shape[0] not in (1, len(a)):
+    if b.ndim == a.ndim and b.shape[0] not in (1, a.count):
         raise unlike("matmul", a, b)
     if b.ndim < a.ndim or b.shape[0] == 1:
         whole = b if b.ndim < a.ndim else b[0]
         if a.ragged_idx == a.ndim - 2 or whole.ndim < 3:
             return a.with_values(ops.matmul(a.values_part, whole)) if (
                 whole.ndim == 2 or a.ragged_idx == a.ndim - 2) else _each(a, b)
-    return _each(a, b.expand(len(a), *b.shape[1:]) if b.ndim == a.ndim else
-                 b.expand(len(a), *b.shape))
+    return _each(a, b.expand(a.count, *b.shape[1:]) if b.ndim == a.ndim else
+                 b.expand(a.count, *b.shape))
 
 
 def _each(a: NestedTensor, b: Tensor) -> NestedTensor:
@@ -83,7 +83,7 @@ def in_groups(nested: list[NestedTensor], dense: list[Tensor], function: Callabl
 def of_two(a: NestedTensor, b: NestedTensor) -> Tensor:
     """Two nested tensors: the sum goes over the ragged dim of both, or over a dense one."""
     n = a.ndim
-    if b.ndim != n or n < 3 or len(a) != len(b):
+    if b.ndim != n or n < 3 or a.count != b.count:
         raise unlike("matmul", a, b)
     left, right = a.ragged_idx - n, b.ragged_idx - n
     if (left, right) == (-1, -2):

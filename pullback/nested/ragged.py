@@ -124,10 +124,14 @@ class Lengths:
             return True
         if a.offsets is b.offsets and a.given is b.given:
             return True
-        if a.count != b.count or not (a.plain and b.plain):
+        if a.count != b.count:
             return False
-        same = bool((a.lengths == b.lengths).all())
-        if same:
+        # (a capture that does not know the numbers refuses: the function runs as it is written)
+        ours, theirs = a.lengths, b.lengths
+        if ours.device != theirs.device:
+            theirs = theirs.to(ours.device)
+        same = bool((ours == theirs).all())
+        if same and a.plain and b.plain:
             b.like = a
         return same
 

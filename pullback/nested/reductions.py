@@ -272,17 +272,6 @@ def log_softmax(t: NestedTensor, dim: int, half_to_float: bool) -> Any:
                  lambda v, s: s.softmax(v, True))
 
 
-@rule(NestedTensor, "_softmax_backward_data")
-def softmax_backward(grad: NestedTensor, output: NestedTensor, dim: int, dtype: Any) -> Any:
-    product = grad * output
-    return (product - output * product.sum(dim, keepdim=True)).to(dtype)
-
-
-@rule(NestedTensor, "_log_softmax_backward_data")
-def log_softmax_backward(grad: NestedTensor, output: NestedTensor, dim: int, dtype: Any) -> Any:
-    return (grad - output.exp() * grad.sum(dim, keepdim=True)).to(dtype)
-
-
 @rule(NestedTensor, "cumsum")
 def cumsum(t: NestedTensor, dim: int, dtype: Any = None) -> Any:
     return along(t, "cumsum", dim, lambda v, d: ops.cumsum(v, d, dtype=dtype),
@@ -359,7 +348,7 @@ def topk(t: NestedTensor, k: int, dim: int = -1, largest: bool = True, sorted: b
 def flip(t: NestedTensor, dims: Any) -> NestedTensor:
     chosen = wrap_dims(dims, t.ndim, empty_is_all=False)
     if 0 in chosen:
-        t = select_parts(t, ops.arange(len(t) - 1, -1, -1))
+        t = select_parts(t, ops.arange(t.count - 1, -1, -1, device=t.offsets_part.device))
     inner = [d - 1 for d in chosen if d not in (0, t.ragged_idx)]
     if t.ragged_idx in chosen:
         t = packed(t)

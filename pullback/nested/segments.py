@@ -129,13 +129,15 @@ def segments(t: NestedTensor, dims: tuple[int, ...] = ()) -> tuple[Tensor, Segme
         values = values.permute(order)
     numbers, lengths, k = about.numbers(total), about.lengths, 1
     if not further:
-        return values, Segments(len(t), lengths, numbers, lambda: about.positions(total), t.longest)
+        return values, Segments(
+            t.count, lengths, numbers, lambda: about.positions(total), t.longest)
     for d in further:
         k = k * t.values_part.shape[d]
     values = values.reshape(total * k, *values.shape[len(further) + 1:])
 
     def positions() -> Tensor:
-        return (about.positions(total).unsqueeze(1) * k + ops.arange(k)).reshape(-1)
+        inner = ops.arange(k, device=about.offsets.device)
+        return (about.positions(total).unsqueeze(1) * k + inner).reshape(-1)
 
-    return values, Segments(len(t), lengths * k, numbers.repeat_interleave(k), positions,
+    return values, Segments(t.count, lengths * k, numbers.repeat_interleave(k), positions,
                             lambda: t.longest() * k)

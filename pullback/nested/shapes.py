@@ -14,6 +14,7 @@ from ..array import dtype as dt
 from ..array.dims import wrap_dim, wrap_dims
 from ..core.handle import Tensor
 from ..parts.rules import rule, shown
+from ..symbolic.queries import _check, _check_is_size
 from ..table.packets import ops
 from .ragged import Ragged, summed
 from .tensor import NestedTensor, packed, wrapped
@@ -79,7 +80,7 @@ def sizes_of_values(t: NestedTensor, sizes: Any, name: str) -> tuple[list, int]:
     if not marked:
         marked = [d for d, n in enumerate(sizes) if d and n == -1]
     fits = len(marked) == 1 and len(sizes) > 1 and (
-        sizes[0] == -1 or sizes[0] == len(t)) and 0 not in marked
+        sizes[0] == -1 or sizes[0] == t.count) and 0 not in marked
     if fits and isinstance(sizes[marked[0]], Ragged):
         fits = sizes[marked[0]] == t.about.size
     if not fits:
@@ -142,7 +143,7 @@ def unflatten(t: NestedTensor, dim: int, sizes: Any) -> NestedTensor:
 
 @rule(NestedTensor, "expand", "broadcast_to")
 def expand(t: Tensor, size: Any, implicit: bool = False) -> NestedTensor:
-    if not isinstance(t, NestedTensor) or len(size) != t.ndim or size[0] not in (-1, len(t)):
+    if not isinstance(t, NestedTensor) or len(size) != t.ndim or size[0] not in (-1, t.count):
         raise refuse(t, f"expand(): cannot expand shape {tuple(t.shape)} to {list(size)}")
     at = size[t.ragged_idx]
     if not (isinstance(at, Ragged) and at == t.about.size or at == -1):
@@ -175,11 +176,16 @@ def broadcast_tensors(tensors: Any) -> list:
     return [expand_as(v, whole) for v in tensors]
 
 
-@rule(NestedTensor, "mT", "mH", "adjoint", "numpy_T", "t", "matrix_H")
+@rule(NestedTensor, "mT")
 def turned(t: NestedTensor) -> NestedTensor:
     if t.ndim < 3:
         raise refuse(t, "Transpose is not supported on the batch dimension for jagged NT")
     return transpose(t, -2, -1)
+
+
+@rule(NestedTensor, "mH", "adjoint")
+def adjoint(t: NestedTensor) -> NestedTensor:
+    return turned(t).conj()
 
 
 # parts -------------------------------------------------------------------------------------
@@ -196,8 +202,7 @@ def unbind(t: NestedTensor, dim: int = 0) -> list[Tensor]:
     lengths = t.about.listed()
     if t.lengths_part is None:
         return list(t.values_part.split_with_sizes(lengths, t.dense))
-    return [t.values_part.narrow(t.dense, start, n)
-            for start, n in zip(t.about.starts.tolist(), lengths)]
+    return [neighbours(t, start, n) for start, n in zip(t.about.starts.tolist(), lengths)]
 
 
 @rule(NestedTensor, "select.int")
@@ -219,6 +224,15 @@ def part(t: NestedTensor, index: Any) -> Tensor:
     about = t.about
     start, length = about.starts[index].item(), (
         about.listed()[index] if about.plain else about.lengths[index].item())
+    return neighbours(t, start, length)
+
+
+def neighbours(t: NestedTensor, start: Any, length: Any) -> Tensor:
+    """Elements along the ragged dim of the values."""
+    if not (start.__class__ is int and length.__class__ is int):  # a capture read them from data
+        for n in (start, length):
+            _check_is_size(n)
+        _check(start + length <= t.values_part.shape[t.dense])
     return t.values_part.narrow(t.dense, start, length)
 
 
@@ -279,15 +293,16 @@ def narrow(t: NestedTensor, dim: int, start: Any, length: Any) -> Tensor:
             raise refuse(t, f"narrow(): start ({start}) + length ({length}) exceeds the size of "
                             f"the shortest part ({about.shortest()})",
                          f"x[:, {start}:{start + length}]")
-        places = (about.starts.unsqueeze(1) + start + ops.arange(length)).reshape(-1)
-        out = t.values_part.index_select(t.dense, places).unflatten(t.dense, (len(t), length))
+        inner = ops.arange(length, device=t.offsets_part.device)
+        places = (about.starts.unsqueeze(1) + start + inner).reshape(-1)
+        out = t.values_part.index_select(t.dense, places).unflatten(t.dense, (t.count, length))
         return out.movedim(t.dense, 0) if t.dense else out
     if d == 0:
         if start < 0:
-            start = start + len(t)
-        if start + length > len(t):
+            start = start + t.count
+        if start + length > t.count:
             raise refuse(t, f"start ({start}) + length ({length}) exceeds dimension size "
-                            f"({len(t)}).")
+                            f"({t.count}).")
         return run_of_parts(t, start, length)
     return t.with_values(t.values_part.narrow(d - 1, start, length))
 
@@ -297,8 +312,7 @@ def run_of_parts(t: NestedTensor, first: int, count: int) -> NestedTensor:
     offsets = t.offsets_part[first:first + count + 1]
     low, high = offsets[0].item(), offsets[-1].item()
     lengths = None if t.lengths_part is None else t.lengths_part[first:first + count]
-    return NestedTensor.make(t.values_part.narrow(t.dense, low, high - low), offsets - low,
-                             lengths, t.ragged_idx)
+    return NestedTensor.make(neighbours(t, low, high - low), offsets - low, lengths, t.ragged_idx)
 
 
 def select_parts(t: NestedTensor, index: Tensor) -> NestedTensor:
@@ -421,7 +435,8 @@ def getitem(t: NestedTensor, key: Any) -> Tensor:
     keys = key if isinstance(key, tuple) else (key,)
     if len(keys) == 1 and isinstance(keys[0], Tensor) and keys[0].ndim != 0 or (
             len(keys) == 1 and isinstance(keys[0], list)):
-        return _by_tensor(t, keys[0] if isinstance(keys[0], Tensor) else _tensor(keys[0]))
+        return _by_tensor(t, keys[0] if isinstance(keys[0], Tensor) else _tensor(
+            keys[0], t.offsets_part.device))
     named = sum(k is not None and k is not Ellipsis for k in keys)
     if named > t.ndim:
         raise IndexError(f"too many indices for tensor of dimension {t.ndim} "
@@ -446,10 +461,10 @@ def getitem(t: NestedTensor, key: Any) -> Tensor:
     return out
 
 
-def _tensor(values: list) -> Tensor:
+def _tensor(values: list, device: Any) -> Tensor:
     from ..creation import tensor
 
-    return tensor(values)
+    return tensor(values, device=device)
 
 
 def _by_tensor(t: NestedTensor, index: Tensor) -> Tensor:
@@ -457,7 +472,7 @@ def _by_tensor(t: NestedTensor, index: Tensor) -> Tensor:
         return masked_select(t, index)
     if index.dtype == dt.bool_:
         index = index.nonzero().reshape(-1)
-    index = ops.where(index < 0, index + len(t), index)
+    index = ops.where(index < 0, index + t.count, index)
     return select_parts(t, index)
 
 

@@ -19,6 +19,7 @@ from ..core.handle import Tensor, tensors_in
 from ..core.stack import bind
 from ..parts import PartsTensor
 from ..parts.rules import shown
+from ..parts.writes import write_elements
 from ..table.packets import ops
 
 
@@ -72,15 +73,19 @@ class StridedNested(PartsTensor):
     def join(cls, parts: dict, meta: tuple) -> StridedNested:
         return cls.make(parts["buffer_part"], meta)
 
-    def take(self, other: StridedNested) -> None:
+    def become(self, other: StridedNested) -> None:
         self.sizes = other.sizes
-        super().take(other)
+        super().become(other)
 
     def write_all(self, new: Any, name: str) -> None:
         if type(new) is type(self) and new.sizes == self.sizes:
             self.buffer_part.copy_(new.buffer_part)
         else:
             super().write_all(new, name)
+
+    @classmethod
+    def write_operator(cls, ov, flat: tuple):
+        return write_elements(ov, flat)
 
     def any_operator(self, ov, flat: tuple):
         if ov.kind == "pointwise" or "reduction" in ov.schema.names:
@@ -202,14 +207,15 @@ class StridedNested(PartsTensor):
 
         with no_grad():
             parts = parts_of(self.detach())
-        shown_parts = ["\n  ".join(repr(p).split("\n")) for p in parts]
-        inner = "".join([f"\n  {p}," for p in shown_parts]).rstrip(",")
+        if self.requires_grad:
+            parts = [p.requires_grad_() for p in parts]
+        inner = ",\n".join(["  " + "\n  ".join(repr(p).split("\n")) for p in parts])
         history = ""
         if self.grad_fn is not None:
             history = f", grad_fn=<{self.grad_fn.name()}>"
         elif self.requires_grad:
             history = ", requires_grad=True"
-        return f"nested_tensor([{inner}\n]{history})"
+        return f"nested_tensor([\n{inner}\n]{history})"
 
     __str__ = __repr__
 

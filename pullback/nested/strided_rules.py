@@ -70,6 +70,11 @@ def copy_(t: Any, source: Any, non_blocking: bool = False) -> Any:
     return t
 
 
+@rule(StridedNested, "fill.Tensor")
+def fill(t: StridedNested, value: Tensor) -> StridedNested:
+    return t.with_carrier(ops.fill(t.buffer_part, value))
+
+
 @rule(StridedNested, "equal")
 def equal(a: Any, b: Any) -> bool:
     return isinstance(a, StridedNested) and a.is_same_size(b) and (
@@ -145,7 +150,7 @@ def native_layer_norm(t: StridedNested, normalized_shape: Any, weight: Any, bias
                       eps: float) -> tuple:
     rows = t.buffer_part.reshape(-1, *last(t, len(normalized_shape)))
     out, *rest = ops.native_layer_norm(rows, normalized_shape, weight, bias, eps)
-    return t.with_carrier(out.reshape(-1)), *rest
+    return t.with_carrier(out.reshape(-1)), *[stat.reshape(-1) for stat in rest]
 
 
 @rule(StridedNested, "rms_norm")
@@ -294,9 +299,14 @@ def permute(t: StridedNested, dims: Any) -> StridedNested:
     return each(t, lambda p: p.permute([d - 1 for d in order[1:]]))
 
 
-@rule(StridedNested, "mT", "mH", "adjoint")
+@rule(StridedNested, "mT")
 def turned(t: StridedNested) -> StridedNested:
     return transpose(t, -2, -1)
+
+
+@rule(StridedNested, "mH", "adjoint")
+def adjoint(t: StridedNested) -> StridedNested:
+    return transpose(t, -2, -1).conj()
 
 
 @rule(StridedNested, "unsqueeze")
@@ -307,10 +317,15 @@ def unsqueeze(t: StridedNested, dim: int) -> StridedNested:
     return each(t, lambda p: p.unsqueeze(d - 1))
 
 
-@rule(StridedNested, "squeeze.dim")
-def squeeze(t: StridedNested, dim: int) -> StridedNested:
-    d = inner(t, dim, "squeeze")
-    return each(t, lambda p: p.squeeze(d)) if all(s[d] == 1 for s in t.sizes) else t
+@rule(StridedNested, "squeeze", "squeeze.dim", "squeeze.dims")
+def squeeze(t: StridedNested, dim: Any = None) -> StridedNested:
+    if dim is None:
+        dims = [d for d in range(t.ndim - 1) if all(s[d] == 1 for s in t.sizes)]
+    else:
+        given = [dim] if isinstance(dim, int) else dim
+        dims = [inner(t, d, "squeeze") for d in given]
+    dims = [d for d in dims if all(s[d] == 1 for s in t.sizes)]
+    return each(t, lambda p: p.squeeze(dims)) if dims else t
 
 
 @rule(StridedNested, "view", "reshape", "_unsafe_view")
@@ -448,3 +463,9 @@ def from_buffer(buffer: Tensor, sizes: Tensor, strides: Tensor, offsets: Tensor)
         at += math.prod(size)
     return StridedNested.make(buffer if at == buffer.shape[0] else buffer.narrow(0, 0, at),
                               tuple(rows))
+
+
+@rule(StridedNested, "masked_select")
+def masked_select(t: Tensor, mask: Tensor) -> StridedNested:
+    """The elements of each part that its mask keeps."""
+    return pairs("masked_select", t, mask, ops.masked_select)

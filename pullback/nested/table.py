@@ -9,12 +9,15 @@ from ..core.handle import Tensor
 from ..parts.rules import rule
 from ..table.packets import ops
 from . import construct
+from .backward import matmul_backward, sum_backward
 from .ragged import lengths_of
 from .strided import StridedNested, _table, of_parts
 from .strided_rules import from_buffer, from_mask, from_padded, is_left_aligned
 from .tensor import NestedTensor
 
-__all__ = ["from_buffer", "from_mask", "from_padded", "is_left_aligned"]
+__all__ = [
+    "from_buffer", "from_mask", "from_padded", "is_left_aligned", "matmul_backward", "sum_backward",
+]
 
 
 def dummy(like: Tensor) -> NestedTensor:
@@ -52,6 +55,20 @@ def contiguous_strides(sizes: Tensor) -> tuple[Tensor, Tensor]:
     return _table(strides, sizes.shape[1]), ends - sizes.prod(1)
 
 
+def softmax_with_shape(scores: Tensor, query: Tensor) -> Tensor:
+    """Softmax of (batch, heads, longest, longest) over the keys that there are."""
+    lengths = query.about.lengths if isinstance(query, NestedTensor) else (
+        query._nested_tensor_size()[:, 0].to(scores.device))
+    there = ops.arange(scores.shape[-1], device=scores.device) < lengths.reshape(-1, 1, 1, 1)
+    kept = there & there.mT
+    out = ops.softmax(scores.masked_fill(~there, -math.inf), -1)
+    return out.masked_fill(~kept, 0.0)
+
+
+rule(NestedTensor, "_nested_tensor_softmax_with_shape")(softmax_with_shape)
+rule(StridedNested, "_nested_tensor_softmax_with_shape")(softmax_with_shape)
+
+
 @rule(NestedTensor, "_nested_get_values", "values")
 def values(t: NestedTensor) -> Tensor:
     return t.values()
@@ -78,8 +95,8 @@ def offsets(t: NestedTensor) -> Tensor:
 
 
 @rule(NestedTensor, "_nested_get_lengths")
-def lengths(t: NestedTensor) -> Tensor:
-    return ops.empty((0,)) if t.lengths_part is None else t.lengths_part
+def lengths(t: NestedTensor) -> Tensor | None:
+    return t.lengths_part
 
 
 @rule(NestedTensor, "_nested_get_ragged_idx")
@@ -140,3 +157,13 @@ def all_true(t: NestedTensor) -> Tensor:
 @rule(NestedTensor, "_is_any_true")
 def any_true(t: NestedTensor) -> Tensor:
     return t.any()
+
+
+@rule(NestedTensor, "is_non_overlapping_and_dense")
+def fills_memory(t: NestedTensor) -> bool:
+    return False  # the strides of parts are no strides of the batch
+
+
+@rule(StridedNested, "is_non_overlapping_and_dense")
+def buffer_fills_memory(t: StridedNested) -> bool:
+    return False

@@ -17,6 +17,7 @@ from ..array.layout import layout
 from ..core.handle import Tensor
 from ..parts import PartsTensor
 from ..parts.rules import shown
+from ..parts.writes import write_elements
 from ..table.packets import ops
 from .ragged import Lengths, Ragged, is_plain, lengths_of
 
@@ -61,9 +62,9 @@ class NestedTensor(PartsTensor):
 
     with_carrier = with_values
 
-    def take(self, other: NestedTensor) -> None:
+    def become(self, other: NestedTensor) -> None:
         self.about, self.ragged_idx = other.about, other.ragged_idx
-        super().take(other)
+        super().become(other)
 
     def write_all(self, new: Any, name: str) -> None:
         if type(new) is type(self) and new.shape == self.shape and same_places(self, new):
@@ -100,6 +101,10 @@ class NestedTensor(PartsTensor):
         return self.with_values(out, ragged - (place < ragged) if inner else
                                 ragged + (place <= ragged))
 
+    @classmethod
+    def write_operator(cls, ov, flat: tuple):
+        return write_elements(ov, flat)
+
     def any_operator(self, ov, flat: tuple):
         from .elementwise import on_values
 
@@ -116,6 +121,11 @@ class NestedTensor(PartsTensor):
         from .mapping import over_parts
 
         return over_parts
+
+    @property
+    def count(self) -> Any:
+        """The number of parts; `len(x)` makes a fixed number of it where it is a symbol."""
+        return self.about.count
 
     @property
     def dense(self) -> int:

@@ -7,6 +7,7 @@ them their shapes, fills them as the ordinary layer does, and turns the layer in
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 from ..array import dtype as dt
@@ -78,6 +79,8 @@ class _LazyLayer(LazyModuleMixin):
     """A lazy layer of this package: `size` is the attribute that the first input tells."""
 
     size: str
+    _size_of: Callable[[Tensor], int]
+    _shape_of: Callable[[str], tuple]  # of a parameter or buffer, by its name
 
     def reset_parameters(self) -> None:
         """As the ordinary layer does, once there are shapes."""

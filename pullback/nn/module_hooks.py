@@ -271,6 +271,7 @@ def _warn_if_incomplete(inputs, result, node) -> None:
 class Hooked:
     """The part of `Module` that is about hooks."""
 
+    forward: Callable
     _backward_pre_hooks: OrderedDict
     _backward_hooks: OrderedDict
     _is_full_backward_hook: bool | None

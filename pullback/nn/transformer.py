@@ -44,6 +44,7 @@ class _Layer(Module):
     """What both kinds of layer have: attentions, the network, and a norm and dropout for each."""
 
     attentions: tuple[str, ...]
+    self_attn: MultiheadAttention  # one of them
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048,
                  dropout: float = 0.1, activation: Any = F.relu, layer_norm_eps: float = 1e-5,

@@ -14,24 +14,24 @@ from ..array.dims import broadcast_shapes, wrap_dim
 from ..core.op import Composite, Op, Pointwise, Random
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
-from .kinds import Free
+from .kinds import Free, InFunctional
 from .layout import in_front
 from .nonlinear import Activation
-from .pointwise import Backward, backward_points, points, refuse
+from .pointwise import Backward, PiecewiseBackward, backward_points, points, points_with, refuse
 from .random import placed
 
 # ---------------------------------------------------------------------------------------------
 # Shrinkage: small values become zero
 
 
-class hardshrink(Pointwise):
+class hardshrink(InFunctional, Pointwise):
     """Each element, or 0 where its absolute value is at most `lambd`."""
 
     schema = "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor"
     grad = {"self": "hardshrink_backward(grad, self, lambd)"}
     c = "where(({self} >= -{lambd}) & ({self} <= {lambd}), 0, {self})"
     inplace = False
-    namespace = "nn.functional"
+    samples = points_with(0.7)
 
     def run(xp, self, lambd):
         refuse("hardshrink_cpu", self, "biuc")
@@ -40,22 +40,24 @@ class hardshrink(Pointwise):
     def decomp(self, lambd=0.5):
         return self.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
 
-    samples = lambda s: [s(s.real(3, 4)), s(s.real(4, 3).T, 0.7), s(s.real()), s(s.real(0, 3))]
+
+class _ShrinkBackward(PiecewiseBackward):
+    """The gradient where the absolute value exceeds `lambd`, else 0."""
+
+    def run(xp, grad, self, lambd):
+        return xp.where((self >= -lambd) & (self <= lambd), xp.asarray(0, grad.dtype), grad)
+
+    def decomp(grad, self, lambd):
+        return grad.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
 
 
-class hardshrink_backward(Backward):
+class hardshrink_backward(_ShrinkBackward):
     """The gradient where the absolute value exceeds `lambd`, else 0."""
 
     schema = "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor"
-    tags = ()
-    run = "xp.where((self >= -lambd) & (self <= lambd), xp.asarray(0, grad_out.dtype), grad_out)"
     grad = {"grad_out": "hardshrink_backward(grad, self, lambd)"}
-    constant = ("self",)
     c = "where(({self} >= -{lambd}) & ({self} <= {lambd}), 0, {grad_out})"
     samples = backward_points(0.5)
-
-    def decomp(grad_out, self, lambd):
-        return grad_out.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
 
 
 class softshrink(Activation):
@@ -86,20 +88,13 @@ def _check_lambd(lambd) -> None:
         raise ShapeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
 
 
-class softshrink_backward(Backward):
+class softshrink_backward(_ShrinkBackward):
     """The gradient where the absolute value exceeds `lambd`, else 0."""
 
     schema = "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor"
-    tags = ()
-    run = ("xp.where((self >= -lambd) & (self <= lambd), xp.asarray(0, grad_output.dtype),"
-           " grad_output)")
     grad = {"grad_output": "softshrink_backward(grad, self, lambd)"}
-    constant = ("self",)
     c = "where(({self} >= -{lambd}) & ({self} <= {lambd}), 0, {grad_output})"
     samples = backward_points(0.5)
-
-    def decomp(grad_output, self, lambd):
-        return grad_output.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -117,14 +112,17 @@ def _straight_pieces(gradients: int = 0):
     return samples
 
 
-class hardsigmoid(Activation):
+class _OfPieces(Activation):
+    samples = _straight_pieces()
+
+
+class hardsigmoid(_OfPieces):
     """(x + 3) / 6, cut off at 0 and 1."""
 
     schema = "hardsigmoid(Tensor self) -> Tensor"
     ahead = True
     grad = {"self": "hardsigmoid_backward(grad, self)"}
     c = "where({self} <= -3, 0, where({self} >= 3, 1, ({self} + 3) / 6))"
-    samples = _straight_pieces()
 
     def run(xp, self):
         refuse("hardsigmoid_cpu", self, "biuc")
@@ -134,15 +132,13 @@ class hardsigmoid(Activation):
         return (self + 3).clamp(0, 6) / 6
 
 
-class hardsigmoid_backward(Backward):
+class hardsigmoid_backward(PiecewiseBackward):
     """A sixth of the gradient where -3 < x < 3, else 0."""
 
     schema = "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor"
     ahead = True
-    tags = ()
     run = "xp.where((self > -3) & (self < 3), grad_output / 6, xp.asarray(0, grad_output.dtype))"
     grad = {"grad_output": "hardsigmoid_backward(grad, self)"}
-    constant = ("self",)
     c = "where(({self} > -3) & ({self} < 3), {grad_output} / 6, 0)"
     samples = _straight_pieces(1)
 
@@ -150,7 +146,7 @@ class hardsigmoid_backward(Backward):
         return ops.where((self > -3).logical_and(self < 3), grad_output / 6, 0)
 
 
-class hardswish(Activation):
+class hardswish(_OfPieces):
     """x times hardsigmoid(x)."""
 
     schema = "hardswish(Tensor self) -> Tensor"
@@ -158,7 +154,6 @@ class hardswish(Activation):
     tags = ()
     grad = {"self": "hardswish_backward(grad, self)"}
     c = "{self} * where({self} <= -3, 0, where({self} >= 3, 6, {self} + 3)) / 6"
-    samples = _straight_pieces()
 
     def run(xp, self):
         refuse("hardswish_cpu", self, "biuc")
@@ -196,14 +191,13 @@ class hardswish_backward(Backward):
 # Exponential units with fixed parameters
 
 
-class celu(Pointwise):
+class celu(InFunctional, Pointwise):
     """x where positive, else alpha (exp(x / alpha) - 1)."""
 
     schema = "celu(Tensor self, Scalar alpha=1.0) -> Tensor"
     grad = {"self": "elu_backward(grad, alpha, 1, 1 / alpha, False, self)"}
     c = "where({self} > 0, {self}, expm1({self} / {alpha}) * {alpha})"
     method = False
-    namespace = "nn.functional"
 
     def run(xp, self, alpha):
         refuse("elu_cpu", self, "biuc")
@@ -225,13 +219,12 @@ def _check_alpha(alpha) -> None:
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-class selu(Free):
+class selu(InFunctional, Free):
     """The exponential unit whose scales keep mean 0 and variance 1 of independent normal inputs."""
 
     schema = "selu(Tensor self) -> Tensor"
     tags = ("pointwise",)
     inplace = True
-    namespace = "nn.functional"
     samples = points()
 
     def compose(self):
@@ -242,12 +235,11 @@ class selu(Free):
 # Learned and random slopes
 
 
-class prelu(Composite):
+class prelu(InFunctional, Composite):
     """Each element, times a learned slope (one for all, or one per channel) where negative."""
 
     schema = "prelu(Tensor self, Tensor weight) -> Tensor"
     autocast = "lower"
-    namespace = "nn.functional"
 
     def compose(self, weight):
         if self.dtype is not weight.dtype:
@@ -307,8 +299,8 @@ class _prelu_kernel_backward(Op):
 
     schema = ("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight)"
               " -> (Tensor, Tensor)")
-    alike = ("grad_output", "self", "weight")
-    lies = "self"
+    same_dtype = ("grad_output", "self", "weight")
+    memory_format = "self"
     promote = "default"
     grad = {
         "grad_output": "prelu_backward_grad_output(grads, self, weight)",
@@ -332,6 +324,17 @@ class _prelu_kernel_backward(Op):
         full = broadcast_shapes(grad_output.shape, self.shape, weight.shape)
         return [full, broadcast_shapes(grad_output.shape, self.shape)]
 
+    def batch(n, batched, grad_output, self, weight):
+        if not (batched[0] or batched[1]):  # the second result has no dims of the weight
+            self, batched = self.expand((n, *self.shape)), (False, True, batched[2])
+        own = [tuple(t.shape[1:] if b else t.shape)
+               for t, b in zip((grad_output, self, weight), batched)]
+        rank = max(map(len, own))
+        operands = [t.reshape((n, *(1,) * (rank - len(shape)), *shape)) if b else t
+                    for t, b, shape in zip((grad_output, self, weight), batched, own)]
+        first, second = ops._prelu_kernel_backward(*operands)
+        return first, second.reshape((n, *broadcast_shapes(*own[:2])))
+
     def decomp(grad_output, self, weight):
         positive = self > 0
         return (ops.where(positive, grad_output, weight * grad_output),
@@ -348,7 +351,7 @@ def _mean_slope(lower, upper) -> float:
     return (float(lower) + float(upper)) / 2
 
 
-class rrelu(Free):
+class rrelu(InFunctional, Free):
     """Each element, times a random (in training) or the mean slope where negative."""
 
     cost = "random"
@@ -356,7 +359,6 @@ class rrelu(Free):
               " bool training=False, Generator? generator=None) -> Tensor")
     tags = ("nondeterministic_seeded", "pointwise")
     inplace = True
-    namespace = "nn.functional"
 
     def compose(self, lower, upper, training, generator):
         return ops.rrelu_with_noise(self, ops.empty_like(self), lower, upper, training, generator)
@@ -397,7 +399,7 @@ class rrelu_with_noise_functional(Random):
     schema = ("rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125,"
               " Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None)"
               " -> (Tensor, Tensor noise_out)")
-    lies = "self"
+    memory_format = "self"
     grad = {"self": ("rrelu_with_noise_backward(grad, self, noise_out, lower, upper, training,"
                      " False)")}
     push = {"result0": ("rrelu_with_noise_backward(self_t, self_p, noise_out, lower, upper,"
@@ -494,7 +496,7 @@ class glu(Op):
     """First half along a dim times the sigmoid of the second half."""
 
     schema = "glu(Tensor self, int dim=-1) -> Tensor"
-    lies = "self"
+    memory_format = "self"
     out = ("castable",)
     grad = {"self": "glu_backward(grad, self, dim)"}
     push = "glu_push(self_p, self_t, dim)"
@@ -532,7 +534,7 @@ class glu_backward(Op):
     """Gradient of glu: g s(b) for the first half, g a s'(b) for the second."""
 
     schema = "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor"
-    alike = ("grad_output", "self")
+    same_dtype = ("grad_output", "self")
     grad = {
         "grad_output": "glu_push(self, grad, dim)",
         "self": "glu_curvature(grad_output, grad, self, dim)",

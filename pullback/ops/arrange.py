@@ -220,7 +220,7 @@ class copy(Moving):
 
     schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"
     core = True
-    lies = "self"
+    memory_format = "self"
     inplace_node = "CopyBackwards"
     method = function = False
     inplace = True
@@ -232,7 +232,7 @@ class copy(Moving):
     def run(xp, self, src, non_blocking):
         shape = expanded_shape(src.shape, self.shape)
         out = xp.empty(shape, self.dtype)
-        if src.dtype.kind == "c" and self.dtype.kind not in "cb":
+        if src.dtype.kind == "c" and self.dtype.kind not in ("c", "b", dt.FOREIGN):
             src = src.real
         out[...] = src
         return out
@@ -320,7 +320,7 @@ class flip(Moving):
     schema = "flip(Tensor self, int[] dims) -> Tensor"
     lower = "shape.flip"
     core = True
-    lies = "self"
+    memory_format = "self"
     linear = ("self",)
     shape = "tuple(self.shape)"
     grad = {"self": "grad.flip(dims)"}
@@ -566,7 +566,18 @@ class repeat_interleave_Tensor(Keeping):
             "here. Fix: pass output_size."
         )
 
-    samples = lambda s: [s(s.int(4, low=0, high=3))]
+    def batch(n, batched, repeats, output_size):
+        if repeats.ndim != 2 or not n or not repeats.shape[1] or bool((repeats < 0).any()):
+            each = [ops.repeat_interleave(r, output_size=output_size) for r in repeats.unbind(0)]
+            return ops.stack(each) if n else repeats
+        ends = repeats.cumsum(1)
+        size = int(ends[0, -1]) if output_size is None else output_size
+        if bool((ends[:, -1] != size).any()):
+            raise RuntimeError("repeat_interleave: examples have results of different sizes")
+        places = ops.arange(size, dtype=ends.dtype).expand((n, size)).contiguous()
+        return ops.searchsorted(ends, places, right=True).to(repeats.dtype)
+
+    samples = lambda s: [s(s.int(4, low=0, high=3)), s(s.int(0)), s(s.int(3, low=2, high=3))]
 
 
 def padded_shape(shape, pad) -> tuple[int, ...]:
@@ -597,7 +608,7 @@ class constant_pad_nd(Moving):
     schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"
     lower = "shape.pad"
     core = True
-    lies = "channels"
+    memory_format = "channels"
     method = False
     grad = {"self": "constant_pad_nd(grad, [-p for p in pad], 0)"}
     push = "constant_pad_nd(self_t, pad, 0)"
@@ -763,23 +774,23 @@ class atleast_3d_Sequence(EachAtLeast):
 
 
 class resolve_conj(ComplexComposite):
-    """The tensor itself: conjugation is never put off here."""
+    """The tensor itself, or a copy of one whose conjugation is put off."""
 
     schema = "resolve_conj(Tensor(a) self) -> Tensor(a)"
 
     def compose(self):
-        return self
+        return self.clone() if self.is_conj() else self
 
     samples = lambda s: [s(s.real(2, 3))]
 
 
 class resolve_neg(ComplexComposite):
-    """The tensor itself: negation is never put off here."""
+    """The tensor itself, or a copy of one whose negation is put off."""
 
     schema = "resolve_neg(Tensor(a) self) -> Tensor(a)"
 
     def compose(self):
-        return self
+        return self.clone() if self.is_neg() else self
 
     samples = lambda s: [s(s.real(2, 3))]
 

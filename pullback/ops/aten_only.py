@@ -226,6 +226,12 @@ def get_device(self):
     return self.get_device()
 
 
+@aten("size(Tensor self) -> int[]", "The sizes of all dims.",
+      lambda s: s(s.real(2, 3)))
+def size(self):
+    return list(self.shape)
+
+
 @aten("size.int(Tensor self, int dim) -> int", "One size.",
       lambda s: s(s.real(2, 3), -1))
 def size_int(self, dim):

@@ -191,7 +191,7 @@ class _native_batch_norm_legit_functional(Normalization):
     schema = ("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor running_mean, Tensor running_var, bool training, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
-    lies = "self"
+    memory_format = "self"
     grad = {"input, weight, bias": _SAVED.format("running_mean_out", "running_var_out",
                                                  "training")}
     push = {"result0, result1, result2": _PUSHED.format("running_mean", "running_var",
@@ -252,7 +252,7 @@ class _native_batch_norm_legit_no_stats(Normalization):
     schema = ("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias,"
               " bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
     core = True
-    lies = "self"
+    memory_format = "self"
     number = 1
     grad = {"input, weight, bias": _SAVED.format("None", "None", "training")}
     push = {"result0, result1, result2": _PUSHED.format("None", "None", "training")}
@@ -298,9 +298,9 @@ class _native_batch_norm_legit_no_training(Keeping):
               " Tensor running_mean, Tensor running_var, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor)")
     core = True
-    alike = ("input",)
-    wide = ("weight", "bias")
-    lies = "self"
+    same_dtype = ("input",)
+    or_float32 = ("weight", "bias")
+    memory_format = "self"
     grad = {"input, weight, bias": (
         "batch_norm_grads((grad, None, None), input, weight, running_mean, running_var, result1,"
         " result2, False, eps, grad_input_mask, native_batch_norm_backward)")}
@@ -395,9 +395,9 @@ def _batched_backward(n, batched, grad_out, input, weight, running_mean, running
 class BatchNormBackward(Keeping):
     """Gradients of batch normalisation for input, weight and bias, as the mask asks."""
 
-    alike = ("grad_out", "input")
-    wide = ("weight",)
-    lies = "self"
+    same_dtype = ("grad_out", "input")
+    or_float32 = ("weight",)
+    memory_format = "self"
     cost = "reduce"
     method = function = False
 

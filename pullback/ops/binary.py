@@ -268,48 +268,47 @@ class rsub_Scalar(_Rsub):
 # Products and quotients
 
 
-class mul_Tensor(Pointwise):
-    """Product of two tensors."""
-    schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor"
-    with_number = "mul.Scalar"
+class _Product:
     widens = True
     lower = "pointwise.binary('mul')"
     core = True
     unrounded = ("other",)
-    scalars = ("self", "other")
-    ufunc = "multiply"
     run = "xp.multiply(self, other)"
-    grad = {"self": "grad * other.conj()", "other": "grad * self.conj()"}
     c = "{self} * {other}"
     complex = True
+
+
+class mul_Tensor(_Product, Pointwise):
+    """Product of two tensors."""
+    schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor"
+    with_number = "mul.Scalar"
+    scalars = ("self", "other")
+    ufunc = "multiply"
+    grad = {"self": "grad * other.conj()", "other": "grad * self.conj()"}
     aliases = ("multiply",)
     samples = pairs(number=1.5)
 
 
-class mul_Scalar(Pointwise):
+class mul_Scalar(_Product, Pointwise):
     """Product of a tensor and a number."""
     schema = "mul.Scalar(Tensor self, Scalar other) -> Tensor"
-    widens = True
-    lower = "pointwise.binary('mul')"
-    core = True
-    unrounded = ("other",)
     promotes = ("self", "other")
-    run = "xp.multiply(self, other)"
     grad = {"self": "grad * other.conjugate()"}
-    c = "{self} * {other}"
-    complex = True
     samples = with_number(2, 1.5)
 
 
-class div_Tensor(ComplexFunction):
+class _Division:
+    core = True
+    lower = "pointwise.div"
+    unrounded = ("other",)
+    cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
+
+
+class div_Tensor(_Division, ComplexFunction):
     """Quotient of two tensors."""
     schema = "div.Tensor(Tensor self, Tensor other) -> Tensor"
     with_number = "div.Scalar"
     widens = True
-    cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
-    lower = "pointwise.div"
-    core = True
-    unrounded = ("other",)
     scalars = ("self", "other")
     ufunc = "true_divide"
     run = "xp.true_divide(self, other)"
@@ -319,14 +318,10 @@ class div_Tensor(ComplexFunction):
     samples = pairs(low2=0.4, high2=2, number=1.5)
 
 
-class div_Scalar(ComplexFunction):
+class div_Scalar(_Division, ComplexFunction):
     """Quotient of a tensor and a number."""
     schema = "div.Scalar(Tensor self, Scalar other) -> Tensor"
     widens = True
-    cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
-    lower = "pointwise.div"
-    core = True
-    unrounded = ("other",)
     promotes = ("self", "other")
     run = "xp.true_divide(self, other)"
     grad = {"self": "grad / other.conjugate()"}
@@ -359,14 +354,10 @@ def _quotient_dtype(self, other, rounding_mode):
     return dt.default() if rounding_mode is None and not found.is_inexact else found
 
 
-class div_Tensor_mode(Pointwise):
+class div_Tensor_mode(_Division, Pointwise):
     """Quotient of two tensors, rounded as `rounding_mode` says."""
     schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"
     writing = "out_mode"
-    cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
-    lower = "pointwise.div"
-    core = True
-    unrounded = ("other",)
     scalars = ("self", "other")
     run = _quotient
     dtype = _quotient_dtype
@@ -384,13 +375,9 @@ class div_Tensor_mode(Pointwise):
             yield s(s.values([5.3, -5.2]), 2, rounding_mode=mode)
 
 
-class div_Scalar_mode(Pointwise):
+class div_Scalar_mode(_Division, Pointwise):
     """Quotient of a tensor and a number, rounded as `rounding_mode` says."""
     schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"
-    cure = "keep the divisor away from 0: x / (y + eps), or x / where(y == 0, 1, y)"
-    lower = "pointwise.div"
-    core = True
-    unrounded = ("other",)
     promotes = ("self", "other")
     run = _quotient
     dtype = _quotient_dtype
@@ -439,36 +426,35 @@ def _remainder(xp, self, other):
     return xp.remainder(self, other)
 
 
-class remainder_Tensor(Pointwise):
+class _Remainder:
+    lower = "pointwise.modulo('remainder')"
+    run = _remainder
+
+
+class remainder_Tensor(_Remainder, Pointwise):
     """Remainder of the division that rounds down; it has the sign of the divisor."""
     schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor"
-    lower = "pointwise.modulo('remainder')"
     core = True
     number = 1
-    run = _remainder
     grad = {"self": "grad", "other": "-grad * self.div(other, rounding_mode='floor')"}
     samples = quotients
 
 
-class remainder_Scalar(Pointwise):
+class remainder_Scalar(_Remainder, Pointwise):
     """Remainder of the division by a number that rounds down."""
     schema = "remainder.Scalar(Tensor self, Scalar other) -> Tensor"
-    lower = "pointwise.modulo('remainder')"
     core = True
     number = 0
     promotes = ("self", "other")
-    run = _remainder
     grad = {"self": "grad"}
     samples = with_number(0.7, -1.1)
 
 
-class remainder_Scalar_Tensor(Pointwise):
+class remainder_Scalar_Tensor(_Remainder, Pointwise):
     """Remainder of a number divided by each element, rounding down."""
     schema = "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
-    lower = "pointwise.modulo('remainder')"
     number = 1
     promotes = ("self", "other")
-    run = _remainder
     grad = {"other": "-grad * (self / other).floor()"}
     method = False
     inplace = False
@@ -484,25 +470,26 @@ def _fmod(xp, self, other):
     return xp.fmod(self, other)
 
 
-class fmod_Tensor(Pointwise):
+class _Fmod:
+    lower = "pointwise.modulo('fmod')"
+    run = _fmod
+
+
+class fmod_Tensor(_Fmod, Pointwise):
     """Remainder of the division that rounds towards zero; it has the sign of the dividend."""
     schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor"
-    lower = "pointwise.modulo('fmod')"
     core = True
     number = 1
-    run = _fmod
     grad = {"self": "grad", "other": "-grad * self.div(other, rounding_mode='trunc')"}
     samples = quotients
 
 
-class fmod_Scalar(Pointwise):
+class fmod_Scalar(_Fmod, Pointwise):
     """Remainder of the division by a number that rounds towards zero."""
     schema = "fmod.Scalar(Tensor self, Scalar other) -> Tensor"
-    lower = "pointwise.modulo('fmod')"
     core = True
     number = 0
     promotes = ("self", "other")
-    run = _fmod
     grad = {"self": "grad"}
     samples = with_number(0.7, -1.1)
 
@@ -520,20 +507,23 @@ def _integer_power(xp, base, exponent):
     return xp.where(negative, inverse, value)
 
 
-class pow_Tensor_Tensor(Pointwise):
-    """Each element of the first tensor to the power of the second."""
-    schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
-    cure = "keep the base away from 0 where the exponent is negative, and the result in range"
+class _Power:
     lower = "pointwise.pow"
     core = True
+    c = "pow({self}, {exponent})"
+    complex = True
+    cure = "keep the base away from 0 where the exponent is negative, and the result in range"
+
+
+class pow_Tensor_Tensor(_Power, Pointwise):
+    """Each element of the first tensor to the power of the second."""
+    schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
     number = 1
     inplace = "Tensor"
     grad = {
         "self": "power_pullback_base(grad, self, exponent)",
         "exponent": "power_pullback_exponent(grad, self, exponent, result)",
     }
-    c = "pow({self}, {exponent})"
-    complex = True
     samples = pairs(0.3, 2, -2, 2)
 
     def run(xp, self, exponent):
@@ -553,19 +543,14 @@ def _check_exponent(self, exponent):
         raise RuntimeError(f"value cannot be converted to type {self.dtype.name} without overflow")
 
 
-class pow_Tensor_Scalar(Pointwise):
+class pow_Tensor_Scalar(_Power, Pointwise):
     """Each element to the power of a number."""
     schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
-    cure = "keep the base away from 0 where the exponent is negative, and the result in range"
-    lower = "pointwise.pow"
-    core = True
     number = 0
     inplace = "Scalar"
     promotes = ("self", "exponent")
     check = _check_exponent
     grad = {"self": "power_pullback(grad, self, exponent)"}
-    c = "pow({self}, {exponent})"
-    complex = True
     samples = with_number(2, 3, 0.5, -1, 1.7, 0, 1, low=0.3)
 
     def run(xp, self, exponent):
@@ -592,16 +577,11 @@ class pow_Tensor_Scalar(Pointwise):
         return xp.power(self, exponent)
 
 
-class pow_Scalar(Pointwise):
+class pow_Scalar(_Power, Pointwise):
     """A number to the power of each element."""
     schema = "pow.Scalar(Scalar self, Tensor exponent) -> Tensor"
-    cure = "keep the base away from 0 where the exponent is negative, and the result in range"
-    lower = "pointwise.pow"
-    core = True
     promotes = ("self", "exponent")
     grad = {"exponent": "power_pullback_number(grad, self, exponent, result)"}
-    c = "pow({self}, {exponent})"
-    complex = True
     method = False
     inplace = False
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 
 from ..array import dtype as dt
+from ..array import lazy
+from ..core.handle import is_composed
 from ..core.op import Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
-from .kinds import ComplexComposite
+from .kinds import ComplexComposite, ComplexView
 from .pointwise import points
 
 
 class conj(ComplexComposite):
-    """Complex conjugate of each element; a real tensor itself."""
+    """Complex conjugate of each element, a view; a real tensor itself."""
     schema = "conj(Tensor(a) self) -> Tensor(a)"
     samples = points()
 
     def compose(self):
-        return ops._conj(self) if self.is_complex() else self
+        if not self.is_complex():
+            return self
+        return ops._conj_physical(self) if is_composed(self) else ops._conj(self)
 
 
 class _Part(Pointwise):
@@ -37,11 +41,34 @@ class _Conjugate(_Part):
     push = "self_t.conj()"
 
 
-class conj_lazy(_Conjugate):
-    """Complex conjugate of each element."""
-    schema = "_conj(Tensor(a) self) -> Tensor(a)"  # a copy here in spite of the alias marks
+class Turning(ComplexView):
+    """Shows elements as conjugates or negatives: marks of the tensor, which kernels obey."""
+
+    by = 0  # the mark that it sets, or takes away
+    dtype = "self.dtype"  # counts as a change of dtype: strides of the base do not say it
     kept = "view"
-    tags = ()
+    may_alias = False  # compiled programs compute the numbers
+
+    @classmethod
+    def run(cls, xp, self):
+        return lazy.turned(xp, self, cls.by)
+
+    @classmethod
+    def marks(cls, before):
+        return before ^ cls.by
+
+
+class conj_lazy(Turning):
+    """Complex conjugate of each element, a view."""
+    schema = "_conj(Tensor(a) self) -> Tensor(a)"
+    by = lazy.CONJ
+    grad = {"self": "grad.conj()"}
+    push = "self_t.conj()"
+    scatter = "conj_physical(new)"
+    samples = points()
+
+    def batch(n, batched, self):
+        return ops._conj(self)
 
 
 class conj_physical(ComplexComposite):
@@ -69,7 +96,9 @@ class real(ComplexComposite):
     samples = points()
 
     def compose(self):
-        return ops.view_as_real(self).select(self.ndim, 0) if self.is_complex() else self
+        if not self.is_complex():
+            return self
+        return ops.view_as_real(ops._conj(self) if self.is_conj() else self).select(self.ndim, 0)
 
 
 class imag(ComplexComposite):
@@ -80,6 +109,8 @@ class imag(ComplexComposite):
     def compose(self):
         if not self.is_complex():
             raise DTypeError("imag is not implemented for tensors with non-complex dtypes.")
+        if self.is_conj():
+            return ops._neg_view(ops.view_as_real(ops._conj(self))).select(self.ndim, 1)
         return ops.view_as_real(self).select(self.ndim, 1)
 
     def samples(s):

@@ -117,7 +117,7 @@ class convolution(Keeping):
     flops = "convolution"
     lower = "window.convolution"
     core = True
-    lies = "channels"
+    memory_format = "channels"
     grad = {"input, weight, bias": (
         "(None, None, None) if grad is None else convolution_backward("
         "grad, input.conj(), weight.conj(), bias.shape, stride, padding, dilation, transposed,"
@@ -236,7 +236,7 @@ class convolution_backward(Keeping):
     flops = "convolution_backward"
     lower = "window.convolution_backward"
     core = True
-    lies = "channels"
+    memory_format = "channels"
     grad = {"grad_output, input, weight": (
         "convolution_double_grads(grads, grad_output.conj(), input.conj(), weight.conj(),"
         " (stride, padding, dilation, transposed, output_padding, groups), grad_input_mask)")}

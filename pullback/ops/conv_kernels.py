@@ -14,6 +14,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
+from ..array.dims import for_each_dim
 from ..array.size import cached, holds
 from ..errors import DTypeError, ShapeError
 from .norm import narrowed, widened
@@ -241,12 +242,11 @@ def by(sizes) -> str:
 
 def spread(name: str, values, rank: int) -> tuple[int, ...]:
     """One number for each spatial dim."""
-    if len(values) == 1:
-        return tuple(values) * rank
-    if len(values) != rank:
+    found = for_each_dim(values, rank)
+    if found is None:
         raise ShapeError(f"expected {name} to be a single integer value or a list of {rank} values "
                          f"to match the convolution dimensions, but got {name}={list(values)}")
-    return tuple(values)
+    return tuple(found)
 
 
 def _check_numbers(stride, padding, dilation, output_padding, groups) -> None:

@@ -502,19 +502,24 @@ class triu_indices(TriangleIndices):
 # --- filling --------------------------------------------------------------------------------------
 
 
-class fill_Tensor(Op):
+class _Fill:
+    """The shape of a tensor filled with a value; what was there does not matter."""
+
+    complex = True
+    constant = ("self",)
+    cost = "create"
+
+
+class fill_Tensor(_Fill, Op):
     """The shape of `self` filled with a 0-d tensor."""
 
     schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor"
     lower = "pointwise.fill_tensor"
-    lies = "self"
+    memory_format = "self"
     number = 1
     inplace_node = "FillBackward3"
     inplace = True
-    complex = True
     linear = ("value",)
-    constant = ("self",)
-    cost = "create"
     shape = "tuple(self.shape)"
     grad = {"value": "grad.sum()"}
 
@@ -541,7 +546,7 @@ class fill_Tensor(Op):
     samples = lambda s: [s(s.real(2, 3), s.real()), s(s.real(), s.real())]
 
 
-class fill_Scalar(Pointwise):
+class fill_Scalar(_Fill, Pointwise):
     """The shape of `self` filled with a number."""
 
     ordered = False
@@ -553,9 +558,6 @@ class fill_Scalar(Pointwise):
     number = 0
     inplace_node = "FillBackward2"
     promote = "same"
-    complex = True
-    constant = ("self",)
-    cost = "create"
     c = "{value}"
 
     def run(xp, self, value):
@@ -570,7 +572,7 @@ class fill_Scalar(Pointwise):
     samples = lambda s: [s(s.real(2, 3), 1.5), s(s.real(), 2)]
 
 
-class zero(Pointwise):
+class zero(_Fill, Pointwise):
     """The shape of `self` filled with zeros."""
 
     ordered = False
@@ -578,9 +580,6 @@ class zero(Pointwise):
     uniform = True
     tags = ()
     promote = "same"
-    complex = True
-    constant = ("self",)
-    cost = "create"
     c = "0"
     run = "xp.zeros_like(self)"
 

@@ -226,7 +226,7 @@ class _ctc_loss_backward(Keeping):
               " int[] input_lengths, int[] target_lengths, Tensor neg_log_likelihood,"
               " Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor")
     kept = "kernel"
-    alike = ("grad", "log_probs", "neg_log_likelihood", "log_alpha")
+    same_dtype = ("grad", "log_probs", "neg_log_likelihood", "log_alpha")
     # The likelihood and the messages follow log_probs: its formula is for all of them together.
     grad = {
         "grad": ("per_example(grads[-1] * _ctc_loss_backward(ones_like(neg_log_likelihood),"

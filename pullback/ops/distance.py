@@ -20,7 +20,7 @@ from ..formulas.distance import (
     pdist_pullback,
 )
 from ..table.packets import ops
-from .kinds import Free, Keeping
+from .kinds import Free, InFunctional, Keeping
 from .layout import in_front, pad_rank
 from .pointwise import refuse, title
 
@@ -91,7 +91,7 @@ def _square_parts(xp, x1, x2):
 class _euclidean_dist(Op):
     """Euclidean distances of all rows of x1 and x2, by way of a product of matrices."""
     schema = "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor"
-    alike = ("x1", "x2")
+    same_dtype = ("x1", "x2")
     grad = {"x1, x2": "euclidean_pullback(grad, x1, x2, result, grad_input_mask)"}
     push = "euclidean_push(x1_p, x1_t, x2_p, x2_t, result)"
     cost = "heavy"
@@ -183,7 +183,7 @@ class _cdist_backward(Free):
     """Gradient of `_cdist_forward` with respect to x1."""
     schema = ("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist)"
               " -> Tensor")
-    alike = ("grad", "x1", "x2", "cdist")
+    same_dtype = ("grad", "x1", "x2", "cdist")
     compose = cdist_pullback
 
     def samples(s):
@@ -259,7 +259,7 @@ class _pdist_forward(Keeping):
 class _pdist_backward(Free):
     """Gradient of `_pdist_forward`."""
     schema = "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor"
-    alike = ("grad", "self", "pdist")
+    same_dtype = ("grad", "self", "pdist")
     compose = pdist_pullback
 
     def samples(s):
@@ -267,10 +267,9 @@ class _pdist_backward(Free):
         yield s(s.real(3), s.real(3, 2), 1.5, s.real(3, low=0.5))
 
 
-class pdist(Free):
+class pdist(InFunctional, Free):
     """p-norm distances of all pairs of rows of a matrix."""
     schema = "pdist(Tensor self, float p=2.) -> Tensor"
-    namespace = "nn.functional"
 
     def compose(self, p):
         if self.ndim != 2:

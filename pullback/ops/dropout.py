@@ -119,7 +119,7 @@ class native_dropout(Random):
 
     schema = "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)"
     core = True
-    lies = "self"
+    memory_format = "self"
     method = False
     diff_outputs = (True, False)
     grad = {

@@ -356,7 +356,7 @@ class _embedding_bag_per_sample_weights_backward(Keeping):
     schema = ("_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight,"
               " Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1)"
               " -> Tensor")
-    alike = ("grad", "weight")
+    same_dtype = ("grad", "weight")
     grad = {
         "grad": ("bag_table_grad_transposed(weight, indices, offset2bag,"
                  " new_zeros(indices, [grad.shape[0]]), None, False, 0, grads[-1], padding_idx)"),

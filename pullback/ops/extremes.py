@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ..array import dtype as dt
 from ..array.dims import wrap_dim, wrap_dims
@@ -20,6 +21,31 @@ def _extreme(name: str, xp, self, dim, keepdim):
     check_size(name, self.shape, dim)
     function = xp.max if name.endswith("max") else xp.min
     return function(self, axis=wrap_dims(dim, self.ndim), keepdims=keepdim)
+
+
+class _OfTwo(Synonym):
+    tags = ("pointwise",)
+    samples = lambda s: [s(s.real(3, 4), s.real(4))]
+
+
+class max_other(_OfTwo):
+    """The larger of two elements."""
+    schema = "max.other(Tensor self, Tensor other) -> Tensor"
+    same_as = "maximum"
+
+
+class min_other(_OfTwo):
+    """The smaller of two elements."""
+    schema = "min.other(Tensor self, Tensor other) -> Tensor"
+    same_as = "minimum"
+
+
+class _Max:
+    lower = "shape.reduction('max')"
+
+
+class _Min:
+    lower = "shape.reduction('min')"
 
 
 class Extreme(Reduction):
@@ -42,16 +68,14 @@ class Extreme(Reduction):
         yield s(spaced(s, 2, 3, 2), [1, 2], True)
 
 
-class amax(Extreme):
+class amax(_Max, Extreme):
     """Largest elements over some dims; ties share the gradient."""
     schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
-    lower = "shape.reduction('max')"
 
 
-class amin(Extreme):
+class amin(_Min, Extreme):
     """Smallest elements over some dims; ties share the gradient."""
     schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
-    lower = "shape.reduction('min')"
 
 
 class aminmax(Reduction):
@@ -109,14 +133,6 @@ def kept_or_squeezed(xp, values, indices, dim: int, keepdim: bool):
     if keepdim:
         return values, indices
     return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)
-
-
-class max_other(Synonym):
-    """The larger of two elements."""
-    schema = "max.other(Tensor self, Tensor other) -> Tensor"
-    tags = ("pointwise",)
-    same_as = "maximum"
-    samples = lambda s: [s(s.real(3, 4), s.real(4))]
 
 
 class OfAll(Reduction):
@@ -189,20 +205,6 @@ class max_dim(ExtremeAlong):
     lower = "scan.place('max', True)"
 
 
-class max_default(ExtremeOfAll):
-    """Largest of all elements; ties share the gradient."""
-    schema = "max(Tensor self) -> Tensor"
-    lower = "shape.reduction('max')"
-
-
-class min_other(Synonym):
-    """The smaller of two elements."""
-    schema = "min.other(Tensor self, Tensor other) -> Tensor"
-    tags = ("pointwise",)
-    same_as = "minimum"
-    samples = lambda s: [s(s.real(3, 4), s.real(4))]
-
-
 class min_dim(ExtremeAlong):
     """Smallest elements along a dim, and where they are."""
     schema = "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
@@ -210,10 +212,14 @@ class min_dim(ExtremeAlong):
     lower = "scan.place('min', True)"
 
 
-class min_default(ExtremeOfAll):
+class max_default(_Max, ExtremeOfAll):
+    """Largest of all elements; ties share the gradient."""
+    schema = "max(Tensor self) -> Tensor"
+
+
+class min_default(_Min, ExtremeOfAll):
     """Smallest of all elements; ties share the gradient."""
     schema = "min(Tensor self) -> Tensor"
-    lower = "shape.reduction('min')"
 
 
 def _argument(name: str, xp, self, dim, keepdim):
@@ -307,6 +313,7 @@ def median_of_rows(n, self, name: str):
 class Medians(Places):
     """Medians along a dim, and where they are: the elements that `place` finds."""
 
+    place: Callable
     writing = "dim_values"
     kept = "order"
     tags = ()
@@ -319,6 +326,7 @@ class Medians(Places):
 class MedianOfAll(OfAll):
     """The median of all elements: the one that `place` finds; NaN if there is none."""
 
+    place: Callable
     kept = "order"
     tags = ()
 

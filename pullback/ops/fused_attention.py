@@ -127,7 +127,7 @@ class _scaled_dot_product_flash_attention_for_cpu(Op):
     flops = "attention(2)"
     tags = ("nondeterministic_seeded",)
     method = function = False
-    lies, arranges = "self", True
+    memory_format, arranges = "self", True
     diff_outputs = (True, False)
     grad = {"query, key, value": (
         "(None, None, None) if grad is None else"
@@ -186,7 +186,7 @@ class _scaled_dot_product_flash_attention_for_cpu_backward(Op):
     counted = "sdpa_backward_flop"
     intensive = True
     flops = "attention(5)"
-    alike, wide = ("grad_out", "query", "key", "value", "out"), ("logsumexp",)
+    same_dtype, or_float32 = ("grad_out", "query", "key", "value", "out"), ("logsumexp",)
     method = function = False
     nondiff = ("out", "logsumexp")
     grad = {"grad_out, query, key, value": (

@@ -300,7 +300,7 @@ class index_fill_int_Tensor(_Rewritten):
     """A copy of `self` with one 0-d tensor at the listed indices of one dim."""
 
     schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor"
-    lies = "self"
+    memory_format = "self"
     number = 1
     linear = ("self", "value")
     grad = {
@@ -331,7 +331,7 @@ class index_fill_int_Scalar(_Rewritten):
     """A copy of `self` with a number at the listed indices of one dim."""
 
     schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
-    lies = "self"
+    memory_format = "self"
     number = 0
     grad = {"self": "grad.index_fill(dim, index, 0)"}
     push = "self_t.index_fill(dim, index, 0)"
@@ -478,19 +478,23 @@ def _written(xp, self, dim, index, value):
     return out.reshape(self.shape)
 
 
-class scatter_src(_PerElement, _Rewritten):
+class _Scatter(_PerElement, _Rewritten):
+    """Writes elements, or a number, at the places that an index lists along a dim."""
+
+    lower = "index.scatter(False)"
+    run = _written
+
+
+class scatter_src(_Scatter):
     """A copy of `self` with one element of src written for each entry of an index."""
 
     schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
-    lower = "index.scatter(False)"
     core = True
     linear = ("self", "src")
     grad = {
         "self": "scatter_zero(grad, dim, index)",
         "src": "scatter_src_backward(grad, dim, index, src.shape)",
     }
-
-    run = _written
 
     def batch(n, batched, self, dim, index, src):
         (self, index, src), dim, scalar = _along_batch(n, batched, dim, self, index, src)
@@ -503,16 +507,13 @@ class scatter_src(_PerElement, _Rewritten):
         yield s(s.real(), 0, whole(s, 0), s.real())
 
 
-class scatter_value(_PerElement, _Rewritten):
+class scatter_value(_Scatter):
     """A copy of `self` with a number written for each entry of an index."""
 
     schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
-    lower = "index.scatter(False)"
     core = True
     grad = {"self": "scatter_zero(grad, dim, index)"}
     push = "scatter_zero(self_t, dim, index)"
-
-    run = _written
 
     def batch(n, batched, self, dim, index, value):
         (self, index), dim, scalar = _along_batch(n, batched, dim, self, index)

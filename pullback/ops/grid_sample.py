@@ -149,7 +149,7 @@ class GridSampler(Op):
     """Values of an image of `dims` dims between its elements, at the points of a grid."""
 
     dims: int
-    alike = ("input", "grid")
+    same_dtype = ("input", "grid")
     method = False
 
     @classmethod
@@ -193,7 +193,7 @@ class GridSamplerBackward(Op):
     """Gradients of the sampler `of` for image and grid, as the mask asks."""
 
     of: type[GridSampler]
-    alike = ("grad_output", "input", "grid")
+    same_dtype = ("grad_output", "input", "grid")
     method = function = False
 
     @classmethod
@@ -330,7 +330,7 @@ class _grid_sampler_2d_cpu_fallback_backward(Composite):
     schema = ("_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input,"
               " Tensor grid, int interpolation_mode, int padding_mode, bool align_corners)"
               " -> (Tensor, Tensor)")
-    alike = ("grad_output", "input", "grid")
+    same_dtype = ("grad_output", "input", "grid")
     method = function = False
 
     def compose(grad_output, input, grid, interpolation_mode, padding_mode, align_corners):

@@ -66,7 +66,7 @@ class native_group_norm(Normalization):
     schema = ("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C,"
               " SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
     core = True
-    lies = "channels"
+    memory_format = "channels"
     grad = {"input, weight, bias": (
         "group_norm_grads(grads, input, weight, result1, result2, N, C, HxW, group,"
         " grad_input_mask, native_group_norm_backward)")}
@@ -172,9 +172,9 @@ class native_group_norm_backward(Keeping):
               " Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
     core = "apart"
-    alike = ("grad_out", "input")
-    wide = ("mean", "rstd", "weight")
-    lies = "channels"
+    same_dtype = ("grad_out", "input")
+    or_float32 = ("mean", "rstd", "weight")
+    memory_format = "channels"
     grad = {"grad_out, input, mean, rstd, weight": (
         "group_norm_double_grads(grads, grad_out, input, mean, rstd, weight, N, C, HxW, group)")}
     push = {"result0, result1, result2": (
@@ -328,8 +328,8 @@ class _fused_rms_norm_backward(Keeping):
 
     schema = ("_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape,"
               " Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)")
-    alike = ("grad_out", "input")
-    wide = ("rstd", "weight")
+    same_dtype = ("grad_out", "input")
+    or_float32 = ("rstd", "weight")
     grad = {"grad_out, input, rstd, weight": (
         "rms_norm_double_grads(grads, grad_out, input, normalized_shape, rstd, weight)")}
     push = {"result0, result1": (
@@ -432,7 +432,7 @@ class _weight_norm_interface(Keeping):
     """v g / norm(v) for the first or last dim; also the norms."""
 
     schema = "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)"
-    alike = ("v", "g")
+    same_dtype = ("v", "g")
     grad = {"v, g": "weight_norm_grads(grads, v, g, result1, dim)"}
     push = {"result0, result1": "weight_norm_push(v_p, v_t, g_p, g_t, result1, dim)"}
     cost = "reduce"
@@ -487,7 +487,7 @@ class _weight_norm_interface_backward(Composite):
 
     schema = ("_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g,"
               " Tensor saved_norms, int dim) -> (Tensor, Tensor)")
-    alike = ("grad_w", "saved_v", "saved_g", "saved_norms")
+    same_dtype = ("grad_w", "saved_v", "saved_g", "saved_norms")
     method = function = False
 
     def compose(grad_w, saved_v, saved_g, saved_norms, dim):

@@ -382,7 +382,7 @@ class index_put(Accumulating):
     )
     lower = "index.index_put"
     core = True
-    lies = "self"
+    memory_format = "self"
     linear = ("self", "values")
     nondiff = ("indices",)
     grad = {
@@ -622,7 +622,7 @@ class put(Accumulating):
 
     schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor"
     kept = "kernel"
-    lies = "self"
+    memory_format = "self"
     linear = ("self", "source")
     grad = {
         "self": "grad if accumulate else grad.put(index, grad.new_zeros(source.shape), False)",

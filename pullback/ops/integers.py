@@ -13,7 +13,7 @@ from ..array import dtype as dt
 from ..core.op import Op
 from ..errors import DTypeError, RefusedValue, ShapeError
 from ..table.packets import ops
-from .integer_products import dynamic_linear, integer_products, rounded
+from .integer_products import dynamic_linear, input_parameters, integer_products, rounded
 
 STRAIGHT_THROUGH = ("pullback", "second_order", "pushforward")  # not slopes of rounded values
 
@@ -64,6 +64,33 @@ def each(function, n: int, batched, *args):
                         *args[len(batched):])
 
     return ops.stack([of(k) for k in range(n)])
+
+
+class _input_parameters(OfIntegers):
+    """The scale and zero point with which integers just reach all numbers."""
+
+    schema = "_input_parameters(Tensor self, int least, int most) -> (Tensor, Tensor)"
+    nondiff = ("self",)
+    cost = "reduce"
+
+    def run(xp, self, least, most):
+        low, high = (float(self.min()), float(self.max())) if self.size else (0.0, 0.0)
+        scale, zero_point = input_parameters(low, high, least, most)
+        return xp.asarray(scale, dtype=xp.float64), xp.asarray(zero_point, dtype=xp.int64)
+
+    def shape(self, least, most):
+        return [(), ()]
+
+    def dtype(self, least, most):
+        return [dt.float64, dt.int64]
+
+    def batch(n, batched, self, least, most):
+        each_one = [ops._input_parameters(self.select(0, k), least, most) for k in range(n)]
+        return tuple([ops.stack(parts) for parts in zip(*each_one)])
+
+    def samples(s):
+        yield s(s.real(3, 4).float(), 0, 255)
+        yield s(s.real(2).float(), -128, 127)
 
 
 class _integer_products(OfIntegers):

@@ -7,14 +7,16 @@ other operators.  `shape.py` has the views that people use.
 from __future__ import annotations
 
 from ..array import dtype as dt
+from ..array import lazy
 from ..array.dims import infer_size, numel, view_strides, wrap_dim
 from ..array.layout import memory_format
 from ..core.handle import Box
-from ..core.op import Composite, Pointwise
+from ..core.op import Composite
 from ..errors import DTypeError, NotDifferentiable, ShapeError
 from ..table.packets import ops
 from ..tensor.reseat import resize_ as resize
 from ..threads.state import state
+from .complex_parts import Turning
 from .kinds import ComplexComposite, ComplexFree, Free
 from .pointwise import points
 from .shape import Reshaped
@@ -69,20 +71,20 @@ class _reshape_copy(ComplexFree):
         yield s(s.real(0, 3), (3, 0))
 
 
-class _neg_view(Pointwise):
-    """Each element with the other sign."""
+class _neg_view(Turning):
+    """Each element with the other sign, a view."""
 
-    schema = "_neg_view(Tensor(a) self) -> Tensor(a)"  # a copy here in spite of the alias marks
-    kept = "view"
-    tags = ()
-    run = "xp.negative(self)"
+    schema = "_neg_view(Tensor(a) self) -> Tensor(a)"
+    by = lazy.NEG
     grad = {"self": "grad.neg()"}
     push = "self_t.neg()"
     c = "-{self}"
-    complex = True
-    inplace = False
+    scatter = "neg(new)"
     method = False
     samples = points()
+
+    def batch(n, batched, self):
+        return ops._neg_view(self)
 
 
 def _identity(name: str, marks: str, doc: str, **more) -> None:
@@ -124,7 +126,6 @@ _copy("lift_fresh_copy", "clone", "A copy of a tensor from outside.", noop=True,
       lower="pointwise.copy")
 _copy("_lazy_clone", "clone", "A copy in memory of its own; it is made at once.", ())
 _copy("_conj_copy", "_conj_physical", "A copy of what `_conj` shows.")
-_copy("_neg_view_copy", "neg", "A copy of what `_neg_view` shows.")
 
 
 class slice_inverse(ComplexFree):
@@ -253,6 +254,16 @@ def _fact(schema: str, doc: str, compose, core: bool | str = False) -> None:
     type(schema.partition("(")[0].replace(".", "_"), (Composite,), body)
 
 
+def _fills(shape, strides) -> bool:
+    """Does each place of the memory between the first and the last element have one?"""
+    step = 1
+    for stride, n in sorted((s, n) for n, s in zip(shape, strides) if n > 1):
+        if stride != step:
+            return False
+        step *= n
+    return True
+
+
 _fact("sym_size.int(Tensor self, int dim) -> SymInt", "The size of one dim.",
       lambda self, dim: self.shape[wrap_dim(dim, self.ndim)], "apart")
 _fact("sym_size(Tensor self) -> SymInt[]", "The sizes of all dims.", lambda self: list(self.shape))
@@ -268,9 +279,30 @@ _fact("is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> b
       lambda self, memory_format: self.is_contiguous(memory_format=memory_format))
 _fact("sym_numel(Tensor self) -> SymInt", "The number of elements.", lambda self: self.numel(),
       True)
+_fact("sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool",
+      "Do elements lie in memory as a format says? Sizes may be symbols.",
+      lambda self, memory_format: self.is_contiguous(memory_format=memory_format))
+_fact("is_non_overlapping_and_dense(Tensor self) -> bool",
+      "Do elements fill their memory, each once, in whatever order?",
+      lambda self: _fills(self.shape, self.stride()))
+_fact("is_pinned(Tensor self, Device? device=None) -> bool",
+      "Is the memory of the kind that devices read by themselves?",
+      lambda self, device: self.is_pinned(device))
+_fact("numel(Tensor self) -> int", "The number of elements, as a number.",
+      lambda self: self.numel())
 _fact("sym_storage_offset(Tensor self) -> SymInt",
       "Where the first element lies in the memory, in elements.",
       lambda self: self.storage_offset(), True)
+
+
+class record_stream(Composite):
+    """Says that a stream uses the memory of a tensor; those of the CPU have none."""
+
+    schema = "record_stream(Tensor(a!) self, Stream s) -> ()"
+    method = function = False
+
+    def compose(self, s):
+        self.record_stream(s)
 
 
 class _local_scalar_dense(ComplexComposite):

@@ -60,7 +60,7 @@ class cat(Moving):
     lower = "shape.cat"
     autocast = "widest"
     core = True
-    lies, arranges = "channels", True
+    memory_format, arranges = "channels", True
     method = False
     linear = ("tensors",)
     out = ("apart", "castable")

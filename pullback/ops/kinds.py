@@ -23,6 +23,14 @@ class Moving(Keeping):
     cost = "cheap"
 
 
+class PairOfEach(Op):
+    """Two numbers of each element, of which the first has a derivative."""
+
+    diff_outputs = (True, False)
+    shape = "[self.shape, self.shape]"
+    cost = "cheap"
+
+
 class ComplexView(View):
     """A view of complex numbers, too."""
 
@@ -55,6 +63,12 @@ class InLinalg:
 
     method = function = False
     namespace = "linalg"
+
+
+class InFunctional:
+    """Offered in `pullback.nn.functional`, too."""
+
+    namespace = "nn.functional"
 
 
 class Matrices(InLinalg, MatrixKernel):

@@ -529,17 +529,13 @@ def triangular(array, args):
 
 
 class SquareWithInfo(PreciseMatrices):
-    """A matrix for each square one, and info: not zero where there is none.
-
-    `refused_as` is what errors call it.
-    """
+    """A matrix for each square one, and info: not zero where there is none."""
 
     diff_outputs = (True, False)
-    refused_as = ""
 
     @classmethod
     def shape(cls, matrix, *rest):
-        check_square(cls.refused_as, matrix)
+        check_square(cls.base_name.removesuffix("_ex").replace("_", ".", 1), matrix)
         return [tuple(matrix.shape), tuple(matrix.shape[:-2])]
 
     def dtype(matrix, *rest):

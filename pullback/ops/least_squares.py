@@ -9,6 +9,7 @@ from ..array import dtype as dt
 from ..array.dims import broadcast_shapes
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
+from .index import needs_data
 from .kinds import (
     ComplexComposite,
     Matrices,
@@ -311,7 +312,10 @@ class linalg_lstsq(PreciseMatrices):
                 s if shapes[3] != (0,) else xp.zeros((0,), dtype=s.dtype))
 
     def shape(self, b, rcond, driver):
-        return _lstsq_shapes(self, b, driver)
+        shapes = _lstsq_shapes(self, b, driver)
+        if shapes[1] != (0,) and driver != "gels":  # empty, unless all matrices have full rank
+            raise needs_data("torch.linalg.lstsq with its residuals")
+        return shapes
 
     def dtype(self, b, rcond, driver):
         real = self.dtype.to_real()

@@ -74,7 +74,6 @@ class linalg_cholesky_ex(SquareWithInfo):
               " -> (Tensor L, Tensor info)")
     grad = {"self": "cholesky_grad(grad, L, upper)"}
     push = {"L": "cholesky_push(self_t, L, upper)"}
-    refused_as = "linalg.cholesky"
     structure = {"self": hermitian}
 
     def run(xp, self, upper, check_errors):

@@ -57,6 +57,7 @@ class _Truth(Reduction):
 class _TruthOfAll(_Truth):
     """Of all elements."""
 
+    writing = "all_out"
     shape = "()"
     dtype = _truth_dtype
     samples = _truth_samples_all
@@ -118,7 +119,6 @@ class _All:
 class any_default(_Any, _TruthOfAll):
     """Whether any element is nonzero."""
     schema = "any(Tensor self) -> Tensor"
-    writing = "all_out"
 
 
 class any_dim(_Any, _TruthAlong):
@@ -134,7 +134,6 @@ class any_dims(_Any, _TruthOver):
 class all_default(_All, _TruthOfAll):
     """Whether all elements are nonzero."""
     schema = "all(Tensor self) -> Tensor"
-    writing = "all_out"
 
 
 class all_dim(_All, _TruthAlong):

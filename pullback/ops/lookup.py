@@ -11,7 +11,7 @@ from ..core.op import Composite, Op
 from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
 from .index import add_rows, in_range
-from .kinds import Keeping
+from .kinds import InFunctional, Keeping
 from .layout import in_front
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class embedding_dense_backward(Op):
         yield s(s.real(4, 3), s.int(4, high=2), 2, -1, True)
 
 
-class one_hot(Composite):
+class one_hot(InFunctional, Composite):
     """A vector per class number: one at its place, zeros elsewhere."""
 
     schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor"
@@ -153,7 +153,6 @@ class one_hot(Composite):
     lower = "index.one_hot"
     tags = ("dynamic_output_shape",)
     method = function = False
-    namespace = "nn.functional"
 
     def compose(self, num_classes):
         if self.dtype is not dt.int64:

@@ -254,7 +254,7 @@ class NllBackward(Op):
     """Minus the (scaled) gradient at the target classes."""
 
     checked: Callable
-    alike = ("grad_output", "self", "total_weight", "weight")
+    same_dtype = ("grad_output", "self", "total_weight", "weight")
     promote = "keep"
     constant = ("self",)
     nondiff = ("target",)

@@ -216,7 +216,7 @@ class multi_margin_loss_backward(ClassLossBackward):
 
     schema = ("multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p,"
               " Scalar margin, Tensor? weight=None, int reduction=Mean) -> Tensor")
-    alike = ("grad_output", "self", "weight")
+    same_dtype = ("grad_output", "self", "weight")
     grad = {
         "grad_output": ("per_row(grad * multi_margin_loss_backward(ones_like(grad_output), self,"
                         " target, p, margin, weight, reduction), reduction, grad_output.shape)"),
@@ -370,7 +370,7 @@ class multilabel_margin_loss_backward(ClassLossBackward):
 
     schema = ("multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target,"
               " int reduction, Tensor is_target) -> Tensor")
-    alike = ("grad_output", "self", "is_target")
+    same_dtype = ("grad_output", "self", "is_target")
     grad = {"grad_output": (
         "per_row(grad * multilabel_margin_loss_backward(ones_like(grad_output), self, target,"
         " reduction, is_target), reduction, grad_output.shape)")}

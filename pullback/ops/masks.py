@@ -12,7 +12,7 @@ from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
 from .create import as_number
 from .index import needs_data, same_dtype, size_by_data
-from .kinds import Keeping, Moving, Synonym
+from .kinds import Moving, Synonym
 from .layout import in_front, pad_rank
 
 # --- masks ----------------------------------------------------------------------------------------
@@ -143,16 +143,20 @@ class masked_select(Moving):
         yield s(s.real(), s.bool())
 
 
-class masked_scatter(Keeping):
+class _OfMasked(Moving):
+    """Moves elements to where a mask is true, or from there."""
+
+    cost = "reduce"
+    nondiff = ("mask",)
+
+
+class masked_scatter(_OfMasked):
     """`self` with consecutive elements of a source where a mask is true."""
 
     schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor"
     core = True
-    complex = True
     inplace = True
     linear = ("self", "source")
-    nondiff = ("mask",)
-    cost = "reduce"
     grad = {
         "self": "grad.masked_fill(mask, 0)",
         "source": "masked_scatter_backward(grad, mask, source.shape)",
@@ -195,16 +199,13 @@ class masked_scatter(Keeping):
         yield s(s.real(4), s.bool(3, 4), s.real(14))
 
 
-class masked_scatter_backward(Keeping):
+class masked_scatter_backward(_OfMasked):
     """The masked elements of a gradient, compacted and filled up with zeros."""
 
     schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor"
     kept = "kernel"
     method = function = False
-    complex = True
     linear = ("grad_output",)
-    nondiff = ("mask",)
-    cost = "reduce"
     shape = "tuple(sizes)"
     grad = {"grad_output": "zeros_like(grad_output).masked_scatter(mask, grad)"}
 
@@ -234,16 +235,19 @@ class masked_scatter_backward(Keeping):
 # --- where things are -----------------------------------------------------------------------------
 
 
-class nonzero(Op):
+class _Coordinates(Op):
+    complex = True
+    nondiff = ("self",)
+    cost = "reduce"
+    dtype = dt.int64
+
+
+class nonzero(_Coordinates):
     """Coordinates of the nonzero elements, one row each."""
 
     schema = "nonzero(Tensor self) -> Tensor"
     tags = ("dynamic_output_shape",)
     core = True
-    complex = True
-    nondiff = ("self",)
-    cost = "reduce"
-    dtype = dt.int64
 
     def run(xp, self):
         if self.ndim == 0:
@@ -287,15 +291,11 @@ class nonzero_numpy(Composite):
     samples = lambda s: [s(s.bool(3, 4))]
 
 
-class nonzero_static(Op):
+class nonzero_static(_Coordinates):
     """The first rows of `nonzero`, filled up to a given number."""
 
     schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor"
     kept = "values"
-    complex = True
-    nondiff = ("self",)
-    cost = "reduce"
-    dtype = dt.int64
     shape = "(size, self.ndim)"
 
     def run(xp, self, size, fill_value):

@@ -15,7 +15,7 @@ from ..errors import DTypeError, ShapeError
 from ..table.packets import ops
 from ..threads.state import fast
 from .contraction import contract
-from .kinds import ComplexComposite, Keeping, Synonym
+from .kinds import ComplexComposite, InFunctional, Keeping, Synonym
 
 # ---------------------------------------------------------------------------------------------
 # What the kernels share
@@ -690,14 +690,13 @@ class linalg_matmul(Synonym):
     samples = lambda s: [s(s.real(3, 4), s.real(4, 2))]
 
 
-class linear(ComplexComposite):
+class linear(InFunctional, ComplexComposite):
     """`input @ weight.T + bias`, over the last dim of `input`."""
 
     schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"
     widens = True
     lower = "index.linear"
     autocast = "lower"
-    namespace = "nn.functional"
     method = function = False
 
     def compose(input, weight, bias):

@@ -238,3 +238,44 @@ class _nested_compute_contiguous_strides_offsets(OfNested):
 
     def compose(nested_size):
         return _rules().contiguous_strides(nested_size)
+
+
+class _nested_select_backward(OfNested):
+    """The gradient of `select`: zeros of the sizes of a nested tensor, but for what was taken."""
+
+    schema = ("_nested_select_backward(Tensor grad_output, Tensor self, int dim, SymInt index)"
+              " -> Tensor")
+
+    def compose(grad_output, self, dim, index):
+        return ops.select_backward(grad_output, self.shape, dim, index)
+
+
+class matmul_backward(Composite):
+    """The gradients of `matmul` for both operands, as far as they are wanted."""
+
+    schema = ("matmul_backward(Tensor grad, Tensor self, Tensor other, bool[2] mask)"
+              " -> (Tensor, Tensor)")
+    method = function = False
+    of_parts = True
+
+    def compose(grad, self, other, mask):
+        return _rules().matmul_backward(grad, self, other, mask)
+
+
+class _nested_sum_backward(OfNested):
+    """The gradient of the sum of a nested tensor over dims."""
+
+    schema = ("_nested_sum_backward(Tensor grad, Tensor self, int[1]? dim, bool keepdim=False)"
+              " -> Tensor")
+
+    def compose(grad, self, dim, keepdim):
+        return _rules().sum_backward(grad, self, dim, keepdim)
+
+
+class _nested_tensor_softmax_with_shape(OfNested):
+    """Softmax of padded scores of the parts of a nested tensor; zeros behind their ends."""
+
+    schema = "_nested_tensor_softmax_with_shape(Tensor self, Tensor query) -> Tensor"
+
+    def compose(self, query):
+        return _rules().softmax_with_shape(self, query)

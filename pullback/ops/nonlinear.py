@@ -9,12 +9,21 @@ from __future__ import annotations
 import math
 
 from ..array.xp import special
-from ..core.op import Composite, Op, Pointwise
+from ..core.op import Composite, Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
 from .create import as_number, fill_number
-from .kinds import FirstResult
-from .pointwise import Backward, ComplexFunction, Function, backward_points, points, refuse
+from .kinds import FirstResult, InFunctional, PairOfEach
+from .pointwise import (
+    Backward,
+    ComplexFunction,
+    Function,
+    PiecewiseBackward,
+    backward_points,
+    points,
+    points_with,
+    refuse,
+)
 
 
 class sigmoid(ComplexFunction):
@@ -95,21 +104,27 @@ class logit_backward(Backward):
         yield s(s.real(), s.real(low=0.1, high=0.9), 0.01)
 
 
-class Activation(Pointwise):
+class Activation(InFunctional, Pointwise):
     """An activation that is offered under `nn.functional` alone."""
 
     method = function = False
-    namespace = "nn.functional"
+    samples = points()
 
 
-class relu(Pointwise):
+class CoreActivation(Activation):
+    """One of PyTorch's core set that is taken apart ahead of autograd."""
+
+    ahead = True
+    core = True
+
+
+class relu(InFunctional, Pointwise):
     """Each element, or 0 where it is negative."""
     schema = "relu(Tensor self) -> Tensor"
     lower = "pointwise.unary('relu', False)"
     core = True
     grad = {"self": "threshold_backward(grad, result, 0)"}
     c = "where({self} <= 0, 0, {self})"
-    namespace = "nn.functional"
     samples = points()
 
     def run(xp, self):
@@ -119,13 +134,12 @@ class relu(Pointwise):
         return xp.maximum(self, 0)
 
 
-class relu6(Composite):
+class relu6(InFunctional, Composite):
     """Each element clamped to [0, 6]."""
     schema = "relu6(Tensor self) -> Tensor"
     tags = ("pointwise",)
     method = function = False
     inplace = True
-    namespace = "nn.functional"
     samples = points()
 
     def compose(self):
@@ -138,14 +152,13 @@ def _as_element(xp, array, number):
     return xp.asarray(number, dtype=array.dtype)
 
 
-class threshold(Pointwise):
+class threshold(InFunctional, Pointwise):
     """Each element, or `value` where it does not exceed `threshold`."""
     schema = "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor"
     out = ("castable",)
     grad = {"self": "threshold_backward(grad, self, threshold)"}
     c = "where({self} <= {threshold}, {value}, {self})"
     method = False
-    namespace = "nn.functional"
 
     def check(self, threshold, value):
         for number in (threshold, value):
@@ -177,12 +190,10 @@ class threshold_backward(Backward):
         return grad_output.masked_fill(self <= threshold, 0)
 
 
-class leaky_relu(Activation):
+class leaky_relu(CoreActivation):
     """Each element, times `negative_slope` where it is not positive."""
     schema = "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor"
-    ahead = True
     lower = "composite.leaky_relu"
-    core = True
     grad = {"self": "leaky_relu_backward(grad, self, negative_slope, False)"}
     c = "where({self} > 0, {self}, {self} * {negative_slope})"
 
@@ -200,15 +211,13 @@ class leaky_relu(Activation):
         yield s(s.real(0, 3))
 
 
-class leaky_relu_backward(Backward):
+class leaky_relu_backward(PiecewiseBackward):
     """Gradient of leaky_relu from its input (or output, which has the same sign)."""
     schema = ("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, "
               "bool self_is_result) -> Tensor")
     ahead = True
-    tags = ()
     run = "xp.where(self > 0, grad_output, grad_output * negative_slope)"
     grad = {"grad_output": "leaky_relu_backward(grad, self, negative_slope, self_is_result)"}
-    constant = ("self",)
     c = "where({self} > 0, {grad_output}, {grad_output} * {negative_slope})"
     samples = backward_points(0.2, False)
 
@@ -216,14 +225,13 @@ class leaky_relu_backward(Backward):
         return ops.where(self > 0, grad_output, grad_output * negative_slope)
 
 
-class elu(Activation):
+class elu(CoreActivation):
     """x where positive, else alpha (exp(x) - 1); both scaled."""
     schema = "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"
-    ahead = True
-    core = True
     grad = {"self": "elu_backward(grad, alpha, scale, input_scale, False, self)"}
     c = ("where({self} > 0, {self} * {scale}, "
          "expm1({self} * {input_scale}) * ({alpha} * {scale}))")
+    samples = points_with(1.5, 0.7, 1.2)
 
     def run(xp, self, alpha, scale, input_scale):
         refuse("elu_cpu", self, "biuc")
@@ -233,12 +241,6 @@ class elu(Activation):
     def decomp(self, alpha=1, scale=1, input_scale=1):
         low = (self * input_scale).expm1() * (alpha * scale)
         return ops.where(self > 0, self * scale, low)
-
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(4, 3).T, 1.5, 0.7, 1.2)
-        yield s(s.real())
-        yield s(s.real(0, 3))
 
 
 class elu_backward(Backward):
@@ -275,14 +277,13 @@ class elu_backward(Backward):
             yield s(s.real(*shape), 1.5, 0.7, 1.2, True, s.real(*shape, low=-0.9))
 
 
-class hardtanh(Activation):
+class hardtanh(CoreActivation):
     """Each element clamped to [min_val, max_val]."""
     schema = "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor"
-    ahead = True
-    core = True
     grad = {"self": "hardtanh_backward(grad, self, min_val, max_val)"}
     c = ("where({self} < {min_val}, {min_val}, "
          "where({self} > {max_val}, {max_val}, {self}))")
+    samples = points_with(-0.5, 1.5)
 
     def check(self, min_val, max_val):
         for bound in (min_val, max_val):
@@ -300,23 +301,15 @@ class hardtanh(Activation):
     def decomp(self, min_val=-1, max_val=1):
         return self.clamp(min_val, max_val)
 
-    def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(4, 3).T, -0.5, 1.5)
-        yield s(s.real())
-        yield s(s.real(0, 3))
 
-
-class hardtanh_backward(Backward):
+class hardtanh_backward(PiecewiseBackward):
     """The gradient where the value lies strictly between the bounds, else 0."""
     schema = ("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val)"
               " -> Tensor")
     ahead = True
-    tags = ()
     run = ("xp.where((self <= min_val) | (self >= max_val), "
            "xp.asarray(0, dtype=grad_output.dtype), grad_output)")
     grad = {"grad_output": "hardtanh_backward(grad, self, min_val, max_val)"}
-    constant = ("self",)
     c = "where(({self} <= {min_val}) | ({self} >= {max_val}), 0, {grad_output})"
     samples = backward_points(-0.5, 1.5)
 
@@ -405,7 +398,6 @@ class silu(Activation):
     lower = "composite.silu"
     grad = {"self": "silu_backward(grad, self)"}
     c = "{self} * sigmoid({self})"
-    samples = points()
 
     def run(xp, self):
         refuse("silu_cpu", self, "biu")
@@ -442,7 +434,6 @@ class mish(Activation):
     schema = "mish(Tensor self) -> Tensor"
     grad = {"self": "mish_backward(grad, self)"}
     c = "{self} * tanh(where({self} > 20, {self}, log1p(exp({self}))))"
-    samples = points()
 
     def run(xp, self):
         refuse("mish_cpu", self, "biuc")
@@ -517,25 +508,21 @@ class softplus_backward(Backward):
         return ops.where(scaled > threshold, grad_output, grad_output * scaled.sigmoid())
 
 
-class log_sigmoid(FirstResult):
+class log_sigmoid(InFunctional, FirstResult):
     """log(sigmoid(x)) of each element, without overflow."""
     schema = "log_sigmoid(Tensor self) -> Tensor"
     method = function = False
     aliases = ("logsigmoid",)
-    namespace = "nn.functional"
     samples = points()
     first_of = "log_sigmoid_forward"
 
 
-class log_sigmoid_forward(Op):
+class log_sigmoid_forward(PairOfEach):
     """log(sigmoid(x)) and exp(-|x|), which its gradient needs."""
     schema = "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)"
     grad = {"self": "log_sigmoid_backward(grad, self, buffer)"}
     push = {"output": "log_sigmoid_backward(self_t, self_p, buffer)"}
-    diff_outputs = (True, False)
-    shape = "[self.shape, self.shape]"
     dtype = "[self.dtype, self.dtype]"
-    cost = "cheap"
     method = function = False
     samples = points()
 
@@ -556,7 +543,7 @@ class log_sigmoid_backward(Backward):
     """Gradient of log_sigmoid: grad sigmoid(-x)."""
     schema = "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor"
     tags = ()
-    alike = ("grad_output", "self", "buffer")
+    same_dtype = ("grad_output", "self", "buffer")
     run = "grad_output / (xp.exp(self) + xp.ones_like(buffer))"  # the buffer's value is not needed
     grad = {
         "grad_output": "log_sigmoid_backward(grad, self, buffer)",

@@ -142,7 +142,7 @@ class Softmax(Keeping):
 class SoftmaxBackward(Op):
     """Gradient of a softmax, from its result."""
 
-    alike = ("grad_output", "output")
+    same_dtype = ("grad_output", "output")
     promote = "keep"
     shape = "output.shape"
     dtype = "input_dtype"
@@ -292,6 +292,16 @@ def softmax_mask(mask, shape, mask_type):
     return tuple(mask)
 
 
+def _masked_rows(call, n, tensors, batched, shape, dim, *more):
+    """A masked softmax, or its gradient, of n examples; what is masked meets no other rule."""
+    given = [t if b else t.unsqueeze(0) for t, b in zip(tensors, batched)]
+    if not shape:
+        given = [t.unsqueeze(-1) for t in given]
+    given = [t.expand([n, *(shape or [1])]) for t in given]
+    dim = wrap_dim(-1 if dim is None else dim, len(shape)) + 1
+    return call(*given, dim, *more).reshape([n, *shape])
+
+
 class _masked_softmax(Op):
     """Softmax over the elements where the mask is false; the others are zero."""
 
@@ -314,6 +324,14 @@ class _masked_softmax(Op):
         mask = mask.reshape(softmax_mask(mask.shape, self.shape, mask_type))
         return _softmax_kernel(xp, xp.where(mask, -math.inf, self), dim)
 
+    def batch(n, batched, self, mask, dim, mask_type):
+        shape = self.shape[1:] if batched[0] else self.shape
+        own = mask.shape[1:] if batched[1] else mask.shape
+        own = softmax_mask(own, shape, mask_type)
+        mask = mask.reshape([n, *own] if batched[1] else own)
+        return _masked_rows(ops._masked_softmax, n, (self, mask), (batched[0], batched[1]), shape,
+                            dim, 2)
+
     def decomp(self, mask, dim=None, mask_type=None):
         mask = mask.reshape(softmax_mask(mask.shape, self.shape, mask_type))
         dim = -1 if dim is None else dim
@@ -332,7 +350,7 @@ class _masked_softmax_backward(Op):
 
     schema = ("_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask,"
               " int? dim=None) -> Tensor")
-    alike = ("grad_output", "output")
+    same_dtype = ("grad_output", "output")
     grad = {
         "grad_output": "_masked_softmax_backward(grad, output, mask, dim)",
         "output": "masked_softmax_output_grad(grad, grad_output, output, mask, dim)",
@@ -352,6 +370,11 @@ class _masked_softmax_backward(Op):
                              f"{list(mask.shape)}")
         out = xp.where(mask, 0, grad_output * output)
         return xp.where(mask, 0, out - output * out.sum(axis=dim, keepdims=True))
+
+    def batch(n, batched, grad_output, output, mask, dim):
+        shape = output.shape[1:] if batched[1] else output.shape
+        return _masked_rows(ops._masked_softmax_backward, n, (grad_output, output, mask),
+                            batched, shape, dim)
 
     def decomp(grad_output, output, mask, dim=None):
         dim = -1 if dim is None else dim
@@ -456,8 +479,8 @@ class Normalization(Keeping):
     """Values with zero mean and unit variance, scaled and shifted; also their statistics."""
 
     statistics = True
-    alike = ("input",)
-    wide = ("weight", "bias")
+    same_dtype = ("input",)
+    or_float32 = ("weight", "bias")
     cost = "reduce"
     method = False
 
@@ -566,8 +589,8 @@ class native_layer_norm_backward(Keeping):
               " -> (Tensor, Tensor, Tensor)")
     lower = "composite.layer_norm_backward"
     core = "apart"
-    alike = ("grad_out", "input")
-    wide = ("mean", "rstd", "weight", "bias")
+    same_dtype = ("grad_out", "input")
+    or_float32 = ("mean", "rstd", "weight", "bias")
     grad = {"grad_out, input, mean, rstd, weight": (
         "layer_norm_double_grads(grads, grad_out, input, normalized_shape, mean, rstd, weight)")}
     nondiff = ("bias",)

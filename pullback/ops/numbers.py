@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from ..array import dtype as dt
-from ..core.op import Op, Pointwise
+from ..core.op import Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
+from .kinds import PairOfEach
 from .pointwise import ComplexFunction, refuse, title
 from .special import pairs
 
@@ -15,19 +16,16 @@ from .special import pairs
 # Parts of numbers
 
 
-class frexp_Tensor(Op):
+class frexp_Tensor(PairOfEach):
     """Each element as m 2^e with 0.5 <= |m| < 1."""
 
     schema = "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)"
     kept = "bits"
     tags = ("pointwise",)
-    lies = "self"
+    memory_format = "self"
     grad = {"self": "ldexp(grad, -exponent)"}
     push = {"mantissa": "ldexp(self_t, -exponent)"}
-    diff_outputs = (True, False)
-    shape = "[self.shape, self.shape]"
     dtype = "[self.dtype, dt.int32]"
-    cost = "cheap"
 
     def run(xp, self):
         if self.dtype.kind != "f":

@@ -51,7 +51,7 @@ class sort(Keeping):
         "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)"
     )
     core = True
-    lies = "self"
+    memory_format = "self"
     cost = "reduce"
     diff_outputs = (True, False)
     grad = {"self": "selected_backward(grad, dim, indices, self.shape)"}
@@ -85,7 +85,7 @@ class sort_stable(Keeping):
         " -> (Tensor values, Tensor indices)"
     )
     writing = "values_stable"
-    lies = "self"
+    memory_format = "self"
     cost = "reduce"
     diff_outputs = (True, False)
     grad = {"self": "selected_backward(grad, dim, indices, self.shape)"}

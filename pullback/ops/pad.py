@@ -240,7 +240,7 @@ class PaddingBackward(Op):
     """Gradient of the padding `of`: what was repeated is added up."""
 
     of: type[Padding]
-    alike = ("grad_output", "self")
+    same_dtype = ("grad_output", "self")
     linear = ("grad_output",)
     constant = ("self",)
     complex = True

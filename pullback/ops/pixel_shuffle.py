@@ -64,7 +64,7 @@ def _permuted(t, order):
 class Shuffle(Op):
     """Elements of images in other places, channels included."""
 
-    lies = "channels"
+    memory_format = "channels"
     linear = ("self",)
     complex = True
     cost = "cheap"

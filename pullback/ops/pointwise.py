@@ -38,6 +38,18 @@ def points(low: float = -2.0, high: float = 2.0):
     return samples
 
 
+def points_with(*rest):
+    """Samples of a function with defaults, which one of the calls replaces."""
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(4, 3).T, *rest)
+        yield s(s.real())
+        yield s(s.real(0, 3))
+
+    return samples
+
+
 class Function(Pointwise):
     """A function of a real number; integers become floats."""
 
@@ -69,6 +81,13 @@ class Backward(Pointwise):
 
     inplace = False
     method = function = False
+
+
+class PiecewiseBackward(Backward):
+    """That of straight pieces: the gradient times a number that the piece has."""
+
+    tags = ()
+    constant = ("self",)
 
 
 def backward_points(*rest, low: float = -2.0, high: float = 2.0):

@@ -52,7 +52,7 @@ class Pooling(Op):
     """An operator on channels of planes (`dims = 2`) or volumes (`dims = 3`)."""
 
     dims: int
-    lies = "channels"
+    memory_format = "channels"
     cost = "reduce"
     method = function = False
     batch = fold_planes
@@ -67,7 +67,7 @@ class Pooling(Op):
 class PoolingBackward(Pooling):
     """The gradient of a pooling operator, for the tensor `self` that it pooled."""
 
-    alike = ("grad_output", "self")
+    same_dtype = ("grad_output", "self")
     linear = ("grad_output",)
     constant = ("self",)
 
@@ -321,7 +321,7 @@ class avg_pool3d_backward(AvgPoolBackward):
               " int? divisor_override) -> Tensor")
     lower = "window.means(3, True)"
     kept = "window"
-    lies = "rows"
+    memory_format = "rows"
     grad = {"grad_output": ("avg_pool3d(grad, kernel_size, stride, padding, ceil_mode,"
                             " count_include_pad, divisor_override)")}
 
@@ -417,7 +417,7 @@ class _adaptive_avg_pool3d_backward(AdaptiveAvgPoolBackward):
     schema = "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor"
     lower = "window.adaptive_means(3, True)"
     kept = "window"
-    lies = "rows"
+    memory_format = "rows"
     grad = {"grad_output": "_adaptive_avg_pool3d(grad, grad_output.shape[-3:])"}
 
 
@@ -544,7 +544,7 @@ class adaptive_max_pool3d_backward(AdaptiveMaxPoolBackward):
     schema = ("adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices)"
               " -> Tensor")
     kept = "window"
-    lies = "rows"
+    memory_format = "rows"
     grad = {"grad_output": "max_pool_double_backward(grad, indices, 3)"}
 
 
@@ -558,7 +558,7 @@ class FractionalMaxPool(Pooling):
     `random_samples` holds a number in [0, 1) for each image, channel and dim.
     """
 
-    lies = "rows"
+    memory_format = "rows"
     diff_outputs = (True, False)
     dtype = "[self.dtype, dt.int64]"
 
@@ -615,7 +615,7 @@ class fractional_max_pool3d(FractionalMaxPool):
 class FractionalMaxPoolBackward(PoolingBackward):
     """Gradients of fractional maxima, added up at the places they came from."""
 
-    lies = "rows"
+    memory_format = "rows"
     nondiff = ("indices",)
 
     @classmethod

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..array.dims import numel
+from ..array.dims import for_each_dim, numel
 from ..errors import DTypeError, ShapeError
 
 # ---------------------------------------------------------------------------------------------
@@ -120,12 +120,11 @@ def _spread_sizes(name: str, what: str, value: list[int], rank: int,
     """`value` with one entry per dim."""
     if not value and empty is not None:
         return empty
-    if len(value) == 1:
-        return list(value) * rank
-    if len(value) != rank:
+    found = for_each_dim(value, rank)
+    if found is None:
         raise ShapeError(f"{name}: {what} must either be a single int, or a tuple of {rank} ints, "
                          f"got {list(value)}")
-    return list(value)
+    return found
 
 
 def check_planes(name: str, shape, rank: int) -> None:

@@ -153,10 +153,10 @@ def _question(s):
     yield s(s.real(2))
 
 
-is_conj = _predicate("is_conj", "Whether the tensor is a lazy conjugate; here none is.",
-                     lambda self: False)
-is_neg = _predicate("is_neg", "Whether the tensor is a lazy negative; here none is.",
-                    lambda self: False)
+is_conj = _predicate("is_conj", "Whether the conjugation of the elements is put off.",
+                     lambda self: self.is_conj())
+is_neg = _predicate("is_neg", "Whether the negation of the elements is put off.",
+                    lambda self: self.is_neg())
 is_signed = _predicate("is_signed", "Whether the dtype has negative numbers.",
                        lambda self: self.dtype.is_signed)
 is_inference = _predicate("is_inference", "Whether the tensor was made in inference mode.",

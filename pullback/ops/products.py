@@ -44,7 +44,7 @@ class _trilinear(Op):
     schema = ("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2,"
               " int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor")
     intensive = True
-    alike = ("i1", "i2", "i3")
+    same_dtype = ("i1", "i2", "i3")
     promote = "default"
     grad = {
         "i1": "_trilinear(grad, i2.conj(), i3.conj(), sumdim, expand2, expand3, expand1)",

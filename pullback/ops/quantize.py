@@ -79,7 +79,7 @@ class fake_quantize_per_tensor_affine_cachemask(_Quantized):
     """Values rounded to a grid, and the mask of those that were not cut off."""
     schema = ("fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point,"
               " int quant_min, int quant_max) -> (Tensor output, Tensor mask)")
-    lies = "self"
+    memory_format = "self"
     grad = {"self": "fake_quantize_per_tensor_affine_cachemask_backward(grad, mask)"}
 
     def run(xp, self, scale, zero_point, quant_min, quant_max):
@@ -148,7 +148,7 @@ class _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(_Quantized):
     schema = ("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale,"
               " Tensor zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max)"
               " -> (Tensor output, Tensor mask)")
-    lies = "self"
+    memory_format = "self"
     grad = {"self": "fake_quantize_per_tensor_affine_cachemask_backward(grad, mask)"}
 
     def run(xp, self, scale, zero_point, fake_quant_enabled, quant_min, quant_max):
@@ -274,7 +274,7 @@ class fake_quantize_per_channel_affine_cachemask(_Quantized):
               " Tensor zero_point, int axis, int quant_min, int quant_max)"
               " -> (Tensor output, Tensor mask)")
     trusts = "values"
-    lies = "self"
+    memory_format = "self"
     grad = {"self": "fake_quantize_per_channel_affine_cachemask_backward(grad, mask)"}
 
     def run(xp, self, scale, zero_point, axis, quant_min, quant_max):
@@ -362,7 +362,7 @@ def learnable_rules(axis: str) -> tuple[dict, str]:
 class Learnable(Keeping):
     """Values rounded to a grid, or to grids of channels, whose parameters are learned."""
 
-    lies = "self"
+    memory_format = "self"
     shape = "tuple(self.shape)"
     dtype = "self.dtype"
     batch = one_by_one()
@@ -547,7 +547,7 @@ class _fused_moving_avg_obs_fq_helper_functional(Keeping):
               " -> (Tensor output, Tensor mask, Tensor running_min_out, Tensor running_max_out,"
               " Tensor scale_out, Tensor zero_point_out)")
     kept = "kernel"
-    lies = "self"
+    memory_format = "self"
     grad = {"self": "fake_quantize_per_tensor_affine_cachemask_backward(grad, mask)"}
     push = {"output": "self_t * mask.to(self_t.dtype)"}
     diff_outputs = (True, False, False, False, False, False)

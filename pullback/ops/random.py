@@ -287,7 +287,7 @@ class RandomLike(Random):
     """Draws with the shape of another tensor."""
 
     by_shape = True
-    lies = "self"
+    memory_format = "self"
     method = False
     nondiff = ("self",)
     shape = "tuple(self.shape)"
@@ -313,7 +313,7 @@ class rand_like_generator(RandomLike):
     """`rand` with the shape of another tensor, from a generator."""
 
     schema = f"rand_like.generator(Tensor self, *, Generator? generator, {LIKE}) -> Tensor"
-    lies = "rows"
+    memory_format = "rows"
     dtype = given_or_self(2)
 
     def run(xp, self, generator, dtype, layout, device, pin_memory, memory_format):
@@ -336,7 +336,7 @@ class randn_like_generator(RandomLike):
     """`randn` with the shape of another tensor, from a generator."""
 
     schema = f"randn_like.generator(Tensor self, *, Generator? generator, {LIKE}) -> Tensor"
-    lies = "rows"
+    memory_format = "rows"
     dtype = given_or_self(2)
 
     def run(xp, self, generator, dtype, layout, device, pin_memory, memory_format):
@@ -394,7 +394,7 @@ class bernoulli_Tensor(Random):
 
     schema = "bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor"
     narrow = "mask"
-    lies = "self"
+    memory_format = "self"
     inplace = True
     constant = ("self", "p")
     shape = "tuple(self.shape)"
@@ -579,7 +579,7 @@ class uniform(_Draw):
         "uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"
     )
     by_shape = True
-    lies = "self"
+    memory_format = "self"
     batch = _fill_batch("uniform")
 
     def shape(self, low, high, generator):
@@ -610,7 +610,7 @@ class normal_functional(Random):
         " -> Tensor"
     )
     by_shape = True
-    lies = "self"
+    memory_format = "self"
     method = function = False
     constant = ("self",)
     shape = "tuple(self.shape)"
@@ -626,7 +626,7 @@ class normal_fill(Random):
     schema = "normal.fill(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"
     by_shape = True
     kept = None
-    lies = "self"
+    memory_format = "self"
     inplace = "default"
     constant = ("self",)
     shape = "tuple(self.shape)"
@@ -671,7 +671,7 @@ class random(_Draw):
 
     schema = "random(Tensor self, *, Generator? generator=None) -> Tensor"
     by_shape = True
-    lies = "self"
+    memory_format = "self"
     number = 2
     shape = "tuple(self.shape)"
 
@@ -689,7 +689,7 @@ class random_to(_Draw):
 
     schema = "random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor"
     by_shape = True
-    lies = "self"
+    memory_format = "self"
     shape = "tuple(self.shape)"
 
     def run(xp, self, to, generator):
@@ -707,7 +707,7 @@ class random_from(_Draw):
 
     schema = "random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor"
     by_shape = True
-    lies = "self"
+    memory_format = "self"
     number = 0
 
     def shape(self, low, high, generator):
@@ -735,7 +735,7 @@ class exponential(_Draw):
 
     schema = "exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor"
     by_shape = True
-    lies = "self"
+    memory_format = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("exponential")
 
@@ -751,7 +751,7 @@ class geometric(_Draw):
 
     schema = "geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor"
     by_shape = True
-    lies = "self"
+    memory_format = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("geometric")
 
@@ -768,7 +768,7 @@ class cauchy(_Draw):
         "cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor"
     )
     by_shape = True
-    lies = "self"
+    memory_format = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("cauchy")
 
@@ -786,7 +786,7 @@ class log_normal(_Draw):
         "log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor"
     )
     by_shape = True
-    lies = "self"
+    memory_format = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("log_normal")
 

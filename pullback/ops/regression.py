@@ -67,7 +67,7 @@ class Loss(Op):
     """A loss with one term for each element of input and target, reduced."""
 
     autocast = "float32"
-    lies = "self"
+    memory_format = "self"
     cost = "reduce"
     method = function = False
 
@@ -75,7 +75,7 @@ class Loss(Op):
 class LossBackward(Op):
     """The gradient of such a loss."""
 
-    lies = "self"
+    memory_format = "self"
     cost = "cheap"
     method = function = False
 
@@ -122,7 +122,7 @@ class mse_loss(DifferenceLoss):
     schema = "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
     lower = "composite.mse"
     grad = symmetric("mse_loss_backward", "reduction")
-    push = "reduce_loss((self_t - target_t) * (self_p - target_p) * 2, reduction)"
+    push = "reduce_loss((self_t - target_t) * difference(self_p, target_p) * 2, reduction)"
 
     def run(xp, self, target, reduction):
         refuse("mse_cpu", self, "biuc")
@@ -166,12 +166,13 @@ class mse_loss_backward(DifferenceLossBackward):
               " -> Tensor")
     lower = "composite.mse_backward"
     grad = {
-        "grad_output": ("grad * (self - target)"
+        "grad_output": ("grad * difference(self, target)"
                         " * (2 * loss_scale(reduction, self.shape, target.shape))"),
         "self": "grad * grad_output * (2 * loss_scale(reduction, self.shape, target.shape))",
         "target": "grad * grad_output * (-2 * loss_scale(reduction, self.shape, target.shape))",
     }
-    push = ("(grad_output_t * (self_p - target_p) + grad_output_p * (self_t - target_t))"
+    push = ("(grad_output_t * difference(self_p, target_p)"
+            " + grad_output_p * (self_t - target_t))"
             " * (2 * loss_scale(reduction, self_p.shape, target_p.shape))")
 
     def run(xp, grad_output, self, target, reduction):
@@ -278,7 +279,7 @@ class huber_loss_backward(DifferenceLossBackward):
 
     schema = ("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction,"
               " float delta) -> Tensor")
-    alike = ("grad_output", "self", "target")
+    same_dtype = ("grad_output", "self", "target")
     grad, push = second_order("huber_slope({0} - {1}, delta)",
                               "huber_curvature({0} - {1}, delta)")
 
@@ -389,7 +390,7 @@ class binary_cross_entropy_backward(LossBackward):
 
     schema = ("binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target,"
               " Tensor? weight=None, int reduction=Mean) -> Tensor")
-    alike = ("grad_output", "self", "target")
+    same_dtype = ("grad_output", "self", "target")
     grad = {
         "grad_output": scaled("grad * bce_slope(self, target, weight)"),
         "self": scaled("grad * grad_output * bce_curvature(self, target, weight)"),

@@ -57,7 +57,7 @@ class FusedStep(Op):
 class FusedCell(FusedStep):
     """A step from `gates` gates of inputs and as many of the hidden state."""
 
-    alike = ("input_gates", "hidden_gates")
+    same_dtype = ("input_gates", "hidden_gates")
     gates: int
 
     @classmethod
@@ -78,7 +78,7 @@ class _thnn_fused_lstm_cell(FusedCell):
     schema = ("_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx,"
               " Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)")
     gates = 4
-    wide = ("cx",)
+    or_float32 = ("cx",)
     grad = {"input_gates, hidden_gates, cx, input_bias, hidden_bias": (
         "lstm_cell_grads(grads, cx, result1, result2, is_grad_enabled(),"
         " _thnn_fused_lstm_cell_backward_impl)")}
@@ -118,8 +118,8 @@ class _thnn_fused_lstm_cell_backward_impl(FusedStep):
 
     schema = ("_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx,"
               " Tensor cy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor)")
-    alike = ("workspace",)
-    wide = ("grad_hy", "grad_cy", "cx", "cy")
+    same_dtype = ("workspace",)
+    or_float32 = ("grad_hy", "grad_cy", "cx", "cy")
 
     def run(xp, grad_hy, grad_cy, cx, cy, workspace, has_bias):
         write, keep, new, show = _columns(workspace, 4)
@@ -185,7 +185,7 @@ class _thnn_differentiable_lstm_cell_backward(Composite):
     schema = ("_thnn_differentiable_lstm_cell_backward(Tensor? grad_hy, Tensor? grad_cy,"
               " Tensor input_gates, Tensor hidden_gates, Tensor? input_bias, Tensor? hidden_bias,"
               " Tensor cx, Tensor cy) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
-    alike = ("grad_hy", "grad_cy", "input_gates", "hidden_gates", "input_bias", "hidden_bias", "cx", "cy")
+    same_dtype = ("grad_hy", "grad_cy", "input_gates", "hidden_gates", "input_bias", "hidden_bias", "cx", "cy")
     method = function = False
 
     def compose(grad_hy, grad_cy, input_gates, hidden_gates, input_bias, hidden_bias, cx, cy):
@@ -209,7 +209,7 @@ class _thnn_fused_gru_cell(FusedCell):
     schema = ("_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx,"
               " Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)")
     gates = 3
-    wide = ("hx",)
+    or_float32 = ("hx",)
     grad = {"input_gates, hidden_gates, hx, input_bias, hidden_bias": (
         "gru_cell_grads(grads, result1, is_grad_enabled(), _thnn_fused_gru_cell_backward)")}
     push = {"result0, result1": (
@@ -254,8 +254,8 @@ class _thnn_fused_gru_cell_backward(FusedStep):
 
     schema = ("_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias)"
               " -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
-    alike = ("workspace",)
-    wide = ("grad_hy",)
+    same_dtype = ("workspace",)
+    or_float32 = ("grad_hy",)
 
     def run(xp, grad_hy, workspace, has_bias):
         reset, keep, new, hidden, inner = _columns(workspace, 5)
@@ -298,7 +298,7 @@ class _thnn_differentiable_gru_cell_backward(Composite):
     schema = ("_thnn_differentiable_gru_cell_backward(Tensor grad_hy, Tensor input_gates,"
               " Tensor hidden_gates, Tensor hx, Tensor? input_bias, Tensor? hidden_bias)"
               " -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
-    alike = ("grad_hy", "input_gates", "hidden_gates", "hx", "input_bias", "hidden_bias")
+    same_dtype = ("grad_hy", "input_gates", "hidden_gates", "hx", "input_bias", "hidden_bias")
     method = function = False
 
     def compose(grad_hy, input_gates, hidden_gates, hx, input_bias, hidden_bias):

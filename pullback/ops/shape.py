@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import errors
 from ..array import dtype as dt
 from ..array.dims import (
     broadcast_shapes,
@@ -90,6 +91,14 @@ class view_dtype(View):
 
     def dtype(self, dtype):
         return dtype
+
+    def marks(before):
+        if before:
+            raise errors.DTypeError(errors.text(
+                "torch.Tensor.view is not supported for conjugates and negatives that are put off "
+                f"when converting to a different dtype ({errors.user_line(2)})",
+                cure="call resolve_conj() or resolve_neg() first"))
+        return before
 
     def run(xp, self, dtype):
         old, new = self.itemsize, dtype.itemsize

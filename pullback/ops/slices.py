@@ -5,7 +5,9 @@ Read next: `shape.py`, the views that rearrange dimensions; `view_writes.py`, th
 
 from __future__ import annotations
 
+from .. import errors
 from ..array import dtype as dt
+from ..array import lazy
 from ..array.dims import may_overlap, wrap_dim
 from ..array.size import holds
 from ..core.handle import Box
@@ -353,10 +355,19 @@ class view_as_real(View):
     kept = "view"
     promote = "keep"
     grad = {"self": "view_as_complex(grad.contiguous())"}
+    push = "view_as_real(self_t.resolve_conj())"
     scatter = "view_as_complex(new.contiguous())"
 
     def dtype(self):
         return self.dtype.to_real()
+
+    def marks(before):
+        if before & lazy.CONJ:
+            raise errors.RefusedValue(errors.text(
+                "view_as_real doesn't work on unresolved conjugated tensors "
+                f"({errors.user_line(2)}): imaginary parts are negatives of what is in memory",
+                cure="resolve_conj() makes a copy that it shows; x.real and x.imag are views"))
+        return before
 
     def run(xp, self):
         dtype = dt.of(self.dtype)
@@ -388,9 +399,9 @@ class view_as_complex(View):
     autocast = "float32"
     kept = "view"
     promote = "keep"
-    grad = {"self": "view_as_real(grad.contiguous())"}
+    grad = {"self": "view_as_real(grad.contiguous().resolve_conj())"}
     push = "view_as_complex(self_t.contiguous())"
-    scatter = "view_as_real(new)"
+    scatter = "view_as_real(new.resolve_conj())"
 
     def dtype(self):
         return dt.of(_pair_dtype(self.dtype.np))

@@ -72,7 +72,14 @@ def _solve_shapes(matrix, right, left):
     return [solution, tuple(matrix.shape), tuple(matrix.shape[:-1]), tuple(matrix.shape[:-2])]
 
 
-class _linalg_solve_ex(MatrixKernel):
+class _ByLU(MatrixKernel):
+    """Computed from a factorisation into triangular matrices, which is a result, too."""
+
+    tracked_by = {"LU": "linalg_lu_factor_ex"}
+    method = False
+
+
+class _linalg_solve_ex(_ByLU):
     """Solution of A X = B (X A = B if not left), the LU factors of A, and info."""
 
     schema = ("_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
@@ -80,8 +87,6 @@ class _linalg_solve_ex(MatrixKernel):
     grad = {"A, B": "solve_grads(grad, A, B.shape, result, LU, pivots, left, grad_input_mask)"}
     push = {"result": "solve_push(A_p, A_t, B_t, result, LU, pivots, left)"}
     diff_outputs = (True, False, False, False)
-    tracked_by = {"LU": "linalg_lu_factor_ex"}
-    method = False
 
     def run(xp, A, B, left, check_errors):
         shapes = _solve_shapes(A, B, left)
@@ -251,7 +256,6 @@ class linalg_inv_ex(SquareWithInfo):
               " -> (Tensor inverse, Tensor info)")
     grad = {"A": "-inverse.mH @ grad @ inverse.mH"}
     push = {"inverse": "-inverse @ A_t @ inverse"}
-    refused_as = "linalg.inv"
 
     def run(xp, A, check_errors):
         check_square("linalg.inv", A)
@@ -343,20 +347,23 @@ class linalg_tensorsolve(PreciseMatricesComposite):
 # Determinants
 
 
-class _linalg_det(MatrixKernel):
+def _factors_of(name: str, xp, matrix):
+    check_square(name, matrix)
+    check_float(name, matrix)
+    factors, pivots, _ = factor_lu(xp, matrix)
+    return factors, pivots
+
+
+class _linalg_det(_ByLU):
     """Determinant, and the LU factors that it is the product of."""
 
     schema = "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)"
     grad = {"A": "det_grad(grad, A, LU, pivots)"}
     push = {"result": "det_push(A_p, A_t, LU, pivots)"}
     diff_outputs = (True, False, False)
-    tracked_by = {"LU": "linalg_lu_factor_ex"}
-    method = False
 
     def run(xp, A):
-        check_square("linalg.det", A)
-        check_float("linalg.det", A)
-        factors, pivots, _ = factor_lu(xp, A)
+        factors, pivots = _factors_of("linalg.det", xp, A)
         product = xp.prod(xp.diagonal(factors, axis1=-2, axis2=-1), axis=-1)
         return (product * permutation_sign(xp, pivots)).astype(A.dtype), factors, pivots
 
@@ -375,6 +382,13 @@ class _linalg_det(MatrixKernel):
         yield s(s.values([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 1.0, 1.0]]))  # rank 2
 
 
+class _OfSquare:
+    """A function of one square matrix under an older name."""
+
+    complex = True
+    samples = lambda s: [s(s.real(3, 3))]
+
+
 class linalg_det(MatricesComposite):
     """Determinant of a square matrix."""
 
@@ -387,14 +401,11 @@ class linalg_det(MatricesComposite):
     samples = lambda s: [s(s.real(3, 3))]
 
 
-class det(FirstResult):
+class det(_OfSquare, FirstResult):
     """Determinant of a square matrix (older name)."""
 
     schema = "det(Tensor self) -> Tensor"
-    complex = True
     first_of = "_linalg_det"
-
-    samples = lambda s: [s(s.real(3, 3))]
 
 
 class _linalg_adjugate(MatrixKernel):
@@ -440,7 +451,7 @@ def _log_of(xp, factors, pivots):
     return sign, xp.log(size).sum(axis=-1)
 
 
-class _linalg_slogdet(MatrixKernel):
+class _linalg_slogdet(_ByLU):
     """Sign and logarithm of the absolute value of the determinant, and LU factors."""
 
     schema = ("_linalg_slogdet(Tensor A)"
@@ -448,13 +459,9 @@ class _linalg_slogdet(MatrixKernel):
     grad = {"A": "slogdet_grad(grad_sign, grad_logabsdet, A, sign, LU, pivots)"}
     push = {"sign, logabsdet": "slogdet_push(A_p, A_t, sign, LU, pivots)"}
     diff_outputs = (True, True, False, False)
-    tracked_by = {"LU": "linalg_lu_factor_ex"}
-    method = False
 
     def run(xp, A):
-        check_square("linalg.slogdet", A)
-        check_float("linalg.slogdet", A)
-        factors, pivots, _ = factor_lu(xp, A)
+        factors, pivots = _factors_of("linalg.slogdet", xp, A)
         return *_log_of(xp, factors, pivots), factors, pivots
 
     def shape(A):
@@ -531,13 +538,11 @@ class linalg_matrix_exp(Matrices):
         yield s(s.real(3, 3).mT)
 
 
-class matrix_exp(Synonym):
+class matrix_exp(_OfSquare, Synonym):
     """Matrix exponential (older name)."""
 
     schema = "matrix_exp(Tensor self) -> Tensor"
-    complex = True
     same_as = "linalg_matrix_exp"
-    samples = lambda s: [s(s.real(3, 3))]
 
 
 class linalg_matrix_power(MatricesComposite):

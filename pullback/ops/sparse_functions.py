@@ -70,6 +70,29 @@ class _sparse_sparse_matmul(SparseFunction):
         return sparse_sparse(self, other)
 
 
+class _spsolve(SparseFunction):
+    """The solution of a system with a sparse matrix."""
+
+    schema = "_spsolve(Tensor A, Tensor B, *, bool left=True) -> Tensor"
+
+    def compose(A, B, left):
+        needs_sparse(A, "_spsolve")
+        from ..sparse.solve import solve
+
+        return solve(A, B, left)
+
+
+class _spdiags(SparseFunction):
+    """A sparse matrix from some of its diagonals."""
+
+    schema = "_spdiags(Tensor diagonals, Tensor offsets, int[] shape, Layout? layout=None) -> Tensor"
+
+    def compose(diagonals, offsets, shape, layout):
+        from ..sparse.diagonals import made_of
+
+        return made_of(diagonals, offsets, shape, layout)
+
+
 class _sparse_mm_reduce_impl(SparseFunction):
     """Sums, means or extremes of products along rows.
 

@@ -78,15 +78,16 @@ def _integers(places):
 
 def spread_products(xp, rows, cols, values, dense, size: int):
     """Sums of the rows of `dense` at `cols`, times `values`, at `rows`."""
-    if type(dense).__module__.startswith("cupy"):
+    if type(dense).__module__.startswith("cupy") and dense.dtype.kind in "fc":
         from cupyx.scipy.sparse import coo_matrix
 
         shape = (size, dense.shape[0])
         return coo_matrix((values, (rows, cols)), shape=shape).tocsr() @ dense
     if not isinstance(dense, np.ndarray):
-        out = xp.zeros((size, dense.shape[1]), dense.dtype)
-        xp.add.at(out, rows, values[:, None] * dense[cols])
-        return out
+        kind = dense.dtype if dense.dtype.kind in "fc" else np.int64  # CuPy adds no narrow integers
+        out = xp.zeros((size, dense.shape[1]), kind)
+        xp.add.at(out, rows, (values[:, None] * dense[cols]).astype(kind, copy=False))
+        return out.astype(dense.dtype, copy=False)
     if not values.size or not size or not dense.shape[1]:
         return np.zeros((size, dense.shape[1]), dense.dtype)
     rows, cols, values = _integers(rows), _integers(cols), np.ascontiguousarray(values)

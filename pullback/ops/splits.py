@@ -111,7 +111,7 @@ class UnsafePieces(Moving):
     They are those of the operator that `pieces_of` names; `sizes_of` gives their sizes.
     """
 
-    lies = "parts"
+    memory_format = "parts"
     unchecked = ("pure",)  # the pieces are memory of the input, that is the point
     linear = ("self",)
     pieces_of = sizes_of = None

@@ -14,6 +14,7 @@ from ..array.dims import wrap_dim
 from ..array.xp import accumulate_at, running_maximum
 from ..core.op import Composite, Op
 from ..errors import DataDependentError, DTypeError, ShapeError
+from ..formulas.loss import difference
 from ..formulas.statistics import clipped_factor, others_than, segment_pullback, segment_value
 from ..table.packets import ops
 from ..threads.state import in_passing
@@ -363,7 +364,7 @@ class dist(Op):
 
     def batch(n, batched, self, other, p):
         rank = max(self.ndim - batched[0], other.ndim - batched[1])
-        offset = _padded(self, batched[0], rank) - _padded(other, batched[1], rank)
+        offset = difference(_padded(self, batched[0], rank), _padded(other, batched[1], rank))
         return ops.linalg_vector_norm(rows(n, offset), p, [1])
 
     def decomp(self, other, p):
@@ -520,7 +521,7 @@ class _segment_reduce_backward(Free):
     schema = ("_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *,"
               " Tensor? lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None)"
               " -> Tensor")
-    alike = ("grad", "output", "data")
+    same_dtype = ("grad", "output", "data")
 
     def compose(grad, output, data, reduce, lengths, offsets, axis, initial):
         _segment_axis(data, reduce, lengths, None, offsets, axis)

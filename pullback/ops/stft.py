@@ -24,23 +24,19 @@ def _centred_window(window, n_fft: int, win_length: int):
     return ops.constant_pad_nd(window, [left, n_fft - win_length - left])
 
 
-def _stft(
-    self,
-    n_fft,
-    hop_length,
-    win_length,
-    window,
-    center,
-    pad_mode,
-    normalized,
-    onesided,
-    return_complex,
-    align_to_window,
-):
-    if align_to_window is not None and center:
-        raise RuntimeError("stft align_to_window should only be set when center = false")
+def _steps(name: str, self, n_fft, hop_length, win_length) -> tuple[int, int, str]:
+    """Samples from one frame to the next, samples of a window, and the call as messages show it."""
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
+    return hop, width, (f"{name}({self.dtype}{list(self.shape)}, n_fft={n_fft}, hop_length={hop}, "
+                        f"win_length={width})")
+
+
+def _stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided,
+          return_complex, align_to_window):
+    if align_to_window is not None and center:
+        raise RuntimeError("stft align_to_window should only be set when center = false")
+    hop, width, call = _steps("stft", self, n_fft, hop_length, win_length)
     complex_ = self.is_complex() or window is not None and window.is_complex()
     if return_complex is None:
         if not complex_:
@@ -49,9 +45,6 @@ def _stft(
                 "further require that return_complex=True in a future PyTorch release."
             )
         return_complex = True
-    call = (
-        f"stft({self.dtype}{list(self.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={width})"
-    )
     if not self.dtype.is_inexact:
         raise DTypeError(f"{call}: expected a tensor of floating point or complex values")
     if not 1 <= self.ndim <= 2:
@@ -156,24 +149,9 @@ class istft(ComplexComposite):
     )
     samples = _istft_samples
 
-    def compose(
-        self,
-        n_fft,
-        hop_length,
-        win_length,
-        window,
-        center,
-        normalized,
-        onesided,
-        length,
-        return_complex,
-    ):
-        hop = n_fft // 4 if hop_length is None else hop_length
-        width = n_fft if win_length is None else win_length
-        call = (
-            f"istft({self.dtype}{list(self.shape)}, n_fft={n_fft}, hop_length={hop}, "
-            f"win_length={width})"
-        )
+    def compose(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length,
+                return_complex):
+        hop, width, call = _steps("istft", self, n_fft, hop_length, win_length)
         if not self.is_complex():
             raise DTypeError(
                 "istft requires a complex-valued input tensor matching the output from stft with "

@@ -45,7 +45,7 @@ class Resize(Op):
     way: str  # nearest | exact | linear | cubic, or one of `resize_kernels.FILTERS`
     aligned = True  # is there an argument `align_corners`?
     exempt: tuple = (1,)  # ratios of sizes for which PyTorch does not heed the scale factors
-    lies = "channels"
+    memory_format = "channels"
     linear = ("self",)
     cost = "cheap"
     method = function = False
@@ -94,7 +94,7 @@ class ResizeBackward(Op):
     """Gradient of the resizing `of`: its transpose."""
 
     of: type[Resize]
-    lies = "channels"
+    memory_format = "channels"
     linear = ("grad_output",)
     cost = "cheap"
     method = function = False

@@ -66,7 +66,7 @@ class linalg_vecdot(ComplexComposite):
     schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor"
     autocast = "lower"
     out = ("exact",)
-    alike = ("x", "y")
+    same_dtype = ("x", "y")
 
     def compose(x, y, dim):
         return (x.conj() * y).sum(dim)
@@ -256,7 +256,7 @@ class linalg_cross(Op):
     """Cross product of vectors of three elements along one dim."""
 
     schema = "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor"
-    alike = ("self", "other")
+    same_dtype = ("self", "other")
     promote = "default"
     multilinear = ("self", "other")
     grad = {

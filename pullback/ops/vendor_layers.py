@@ -80,6 +80,18 @@ class _mkldnn_transpose(Free):
     samples = lambda s: [s(s.real(3, 4, 2), 0, 2), s(s.real(3, 4), -1, 0)]
 
 
+class _mkldnn_transpose_(Free):
+    """`transpose_`: another view of the same memory."""
+
+    schema = "_mkldnn_transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)"
+    tags = ("inplace_view",)
+
+    def compose(self, dim0, dim1):
+        return self.transpose_(dim0, dim1)
+
+    samples = lambda s: [s(s.int(3, 4, 2), 0, 2), s(s.int(3, 4), -1, 0)]
+
+
 class VendorReordering(Composite):
     """The weight of a convolution, arranged for oneDNN: a copy."""
 

@@ -10,19 +10,8 @@ from ..core.op import Composite, Op, View
 from ..core.overload import overload_of
 from ..errors import ShapeError
 from ..table.packets import ops
-from . import shape, slices, splits
+from . import layout, shape, slices, splits
 from .kinds import Keeping, Moving
-from .layout import (
-    END,
-    along,
-    checked_select,
-    checked_slice,
-    diagonal_view,
-    in_front,
-    same_size_as_slice,
-    storage_view,
-    two_dims,
-)
 from .splits import clones
 
 # --- what a write through a view needs ------------------------------------------------------------
@@ -31,7 +20,7 @@ from .splits import clones
 class Written(Moving):
     """A copy of `self` with `src` in the place of a view."""
 
-    lies = "self"
+    memory_format = "self"
     linear = ("self", "src")
     shape = "tuple(self.shape)"
 
@@ -49,15 +38,15 @@ class select_scatter(Written):
     }
 
     def run(xp, self, src, dim, index):
-        dim, index = checked_select(self.shape, dim, index)
+        dim, index = layout.checked_select(self.shape, dim, index)
         out = self.copy("K")
-        same_size_as_slice(src, (*self.shape[:dim], *self.shape[dim + 1 :]))
-        out[along(dim, index)] = src
+        layout.same_size_as_slice(src, (*self.shape[:dim], *self.shape[dim + 1 :]))
+        out[layout.along(dim, index)] = src
         return out
 
     def batch(n, batched, self, src, dim, index):
-        self, src = in_front(self, batched[0], n), in_front(src, batched[1], n)
-        dim, index = checked_select(self.shape[1:], dim, index)
+        self, src = layout.in_front(self, batched[0], n), layout.in_front(src, batched[1], n)
+        dim, index = layout.checked_select(self.shape[1:], dim, index)
         return ops.select_scatter(self, src, dim + 1, index)
 
     def samples(s):
@@ -83,20 +72,20 @@ class slice_scatter(Written):
     }
 
     def run(xp, self, src, dim, start, end, step):
-        dim, part, size = checked_slice(self.shape, dim, start, end, step)
-        same_size_as_slice(src, (*self.shape[:dim], size, *self.shape[dim + 1 :]))
+        dim, part, size = layout.checked_slice(self.shape, dim, start, end, step)
+        layout.same_size_as_slice(src, (*self.shape[:dim], size, *self.shape[dim + 1 :]))
         out = self.copy("K")
-        out[along(dim, part)] = src
+        out[layout.along(dim, part)] = src
         return out
 
     def batch(n, batched, self, src, dim, start, end, step):
-        self, src = in_front(self, batched[0], n), in_front(src, batched[1], n)
-        dim, part, _ = checked_slice(self.shape[1:], dim, start, end, step)
+        self, src = layout.in_front(self, batched[0], n), layout.in_front(src, batched[1], n)
+        dim, part, _ = layout.checked_slice(self.shape[1:], dim, start, end, step)
         return ops.slice_scatter(self, src, dim + 1, part.start, part.stop, step)
 
     def samples(s):
         yield s(s.real(5, 4), s.real(2, 4), 0, 1, 3)
-        yield s(s.real(5, 4), s.real(5, 2), -1, 0, END, 2)
+        yield s(s.real(5, 4), s.real(5, 2), -1, 0, layout.END, 2)
         yield s(s.real(5, 4), s.real(5, 4))
 
 
@@ -116,13 +105,13 @@ class diagonal_scatter(Written):
 
     def run(xp, self, src, offset, dim1, dim2):
         out = self.copy()
-        place = diagonal_view(xp, out, offset, dim1, dim2)
-        same_size_as_slice(src, place.shape)
+        place = layout.diagonal_view(xp, out, offset, dim1, dim2)
+        layout.same_size_as_slice(src, place.shape)
         place[...] = src
         return out
 
     def decomp(self, src, offset, dim1, dim2):
-        dim1, dim2 = two_dims(dim1, dim2, self.ndim)
+        dim1, dim2 = layout.two_dims(dim1, dim2, self.ndim)
         if self.dtype != src.dtype or tuple(src.shape) != tuple(
             self.diagonal(offset, dim1, dim2).shape
         ):
@@ -138,8 +127,8 @@ class diagonal_scatter(Written):
         return ops.where(on, padded, self.permute(order)).permute(back)
 
     def batch(n, batched, self, src, offset, dim1, dim2):
-        self, src = in_front(self, batched[0], n), in_front(src, batched[1], n)
-        dim1, dim2 = two_dims(dim1, dim2, self.ndim - 1)
+        self, src = layout.in_front(self, batched[0], n), layout.in_front(src, batched[1], n)
+        dim1, dim2 = layout.two_dims(dim1, dim2, self.ndim - 1)
         return ops.diagonal_scatter(self, src, offset, dim1 + 1, dim2 + 1)
 
     samples = lambda s: [s(s.real(3, 4), s.real(3)), s(s.real(2, 3, 4), s.real(2, 2), -1, -2, -1)]
@@ -156,7 +145,7 @@ class as_strided_scatter(Keeping):
     absolute = True
     writes_view = "as_strided"
     kept = "view"
-    lies = "self"
+    memory_format = "self"
     linear = ("self", "src")
     cost = "cheap"
     shape = "tuple(self.shape)"
@@ -167,14 +156,14 @@ class as_strided_scatter(Keeping):
     }
 
     def run(xp, self, src, size, stride, storage_offset):
-        same_size_as_slice(src, size)
+        layout.same_size_as_slice(src, size)
         out = self.copy()
-        place = storage_view(xp, out, size, stride, storage_offset or 0)
+        place = layout.storage_view(xp, out, size, stride, storage_offset or 0)
         place[...] = src
         return out
 
     def batch(n, batched, self, src, size, stride, storage_offset):
-        self, src = in_front(self, batched[0], n), in_front(src, batched[1], n)
+        self, src = layout.in_front(self, batched[0], n), layout.in_front(src, batched[1], n)
         hop = numel(self.shape[1:])  # the kernel works on a row-major copy
         return ops.as_strided_scatter(self, src, (n, *size), (hop, *stride), storage_offset)
 
@@ -219,10 +208,10 @@ class select_backward(_Backward):
     grad = {"grad_output": "grad.select(dim, index)"}
 
     def run(xp, grad_output, input_sizes, dim, index):
-        dim, index = checked_select(tuple(input_sizes), dim, index)
+        dim, index = layout.checked_select(tuple(input_sizes), dim, index)
         out = xp.zeros(tuple(input_sizes), grad_output.dtype)
         _fits(grad_output, out.shape[:dim] + out.shape[dim + 1 :])
-        out[along(dim, index)] = grad_output
+        out[layout.along(dim, index)] = grad_output
         return out
 
     def batch(n, batched, grad_output, input_sizes, dim, index):
@@ -249,10 +238,10 @@ class slice_backward(_Backward):
     grad = {"grad_output": "take_slice(grad, dim, start, end, step)"}
 
     def run(xp, grad_output, input_sizes, dim, start, end, step):
-        dim, part, _ = checked_slice(tuple(input_sizes), dim, start, end, step)
+        dim, part, _ = layout.checked_slice(tuple(input_sizes), dim, start, end, step)
         out = xp.zeros(tuple(input_sizes), grad_output.dtype)
         _fits(grad_output, out.shape)
-        out[along(dim, part)] = grad_output
+        out[layout.along(dim, part)] = grad_output
         return out
 
     def batch(n, batched, grad_output, input_sizes, dim, start, end, step):
@@ -267,7 +256,7 @@ class slice_backward(_Backward):
 
     def samples(s):
         yield s(s.real(2, 4), (5, 4), 0, 1, 3, 1)
-        yield s(s.real(5, 2), (5, 4), -1, 0, END, 2)
+        yield s(s.real(5, 2), (5, 4), -1, 0, layout.END, 2)
 
 
 class diagonal_backward(_Backward):
@@ -282,13 +271,13 @@ class diagonal_backward(_Backward):
 
     def run(xp, grad_output, input_sizes, offset, dim1, dim2):
         out = xp.zeros(tuple(input_sizes), grad_output.dtype)
-        place = diagonal_view(xp, out, offset, dim1, dim2)
+        place = layout.diagonal_view(xp, out, offset, dim1, dim2)
         _fits(grad_output, place.shape)
         place[...] = grad_output
         return out
 
     def batch(n, batched, grad_output, input_sizes, offset, dim1, dim2):
-        dim1, dim2 = two_dims(dim1, dim2, len(input_sizes))
+        dim1, dim2 = layout.two_dims(dim1, dim2, len(input_sizes))
         return ops.diagonal_backward(grad_output, (n, *input_sizes), offset, dim1 + 1, dim2 + 1)
 
     def decomp(grad_output, input_sizes, offset, dim1, dim2):
@@ -336,11 +325,11 @@ class unfold_backward(Op):
         # one addition per place in the window, or per window, whichever are fewer
         if size <= grad_in.shape[dim] or step < 1:
             for k in range(size):
-                out[along(dim, slice(k, k + reach, step))] += grad_in[..., k]
+                out[layout.along(dim, slice(k, k + reach, step))] += grad_in[..., k]
         else:
             for w in range(grad_in.shape[dim]):
-                window = xp.moveaxis(grad_in[along(dim, w)], -1, dim)
-                out[along(dim, slice(w * step, w * step + size))] += window
+                window = xp.moveaxis(grad_in[layout.along(dim, w)], -1, dim)
+                out[layout.along(dim, slice(w * step, w * step + size))] += window
         return out
 
     def batch(n, batched, grad_in, input_sizes, dim, size, step):

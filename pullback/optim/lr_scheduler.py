@@ -261,6 +261,8 @@ class CosineAnnealingLR(LRScheduler):
 class _Several(LRScheduler):
     """A scheduler that is made of others."""
 
+    _schedulers: Sequence[LRScheduler]
+
     def _check(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler]) -> None:
         name = type(self).__name__
         for i, scheduler in enumerate(schedulers):

@@ -231,7 +231,7 @@ def _on_tensors(rule: Rule, names: tuple, row: Row, options: dict, symbolic,
     given = rule.advance(counters, {**options, "fresh": row.fresh})
     values = [row.param, row.grad, *row.buffers]
     if row.param.is_complex():
-        values = [ops.view_as_real(v) for v in values]
+        values = [ops.view_as_real(v.resolve_conj()) for v in values]
     p, _, *buffers = values
     if differentiable:  # the old values are needed to differentiate, and are overwritten below
         values = [v.clone() for v in values]
@@ -242,5 +242,7 @@ def _on_tensors(rule: Rule, names: tuple, row: Row, options: dict, symbolic,
         if value is not old:
             buffer.copy_(value)
     p.copy_(new)
+    if row.param.is_conj():
+        row.param.copy_(ops.view_as_complex(p))
     for name, t in zip(rule.counters, row.counters):
         counters.store(name, t)

@@ -52,7 +52,7 @@ def _composed(flat: tuple):
 def answer(ov, flat: tuple, suffix: str = ""):
     """What a class makes of an operator, NotImplemented if no argument is made of parts."""
     t = _composed(flat)
-    asked_of = layouts.asked(flat) if t is None else type(t)
+    asked_of = layouts.asked(ov.op.base_name, flat) if t is None else type(t)
     if asked_of is None:
         return NotImplemented
     full, base = f"{ov.name}", ov.op.base_name

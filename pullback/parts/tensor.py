@@ -176,7 +176,7 @@ class PartsTensor(Tensor):
                 f"{name}_: a gradient keeps the pattern of its tensor ({errors.user_line(3)})",
                 rules.shown(self), f"give it another one: x.grad = x.grad.{name}(...)"))
         else:
-            self.take(new)
+            self.become(new)
             if leaf:
                 self.requires_grad_()
 
@@ -196,7 +196,7 @@ class PartsTensor(Tensor):
         parts[self.carrier] = values
         return type(self).join(parts, self.meta())
 
-    def take(self, other: PartsTensor) -> None:
+    def become(self, other: PartsTensor) -> None:
         """Become another tensor, in place."""
         for name in self.names:
             setattr(self, name, getattr(other, name))
@@ -292,7 +292,7 @@ class PartsTensor(Tensor):
         """Become another tensor, and stay the leaf that it is."""
         carrier = self.values_with_history
         carrier.data = self.same_kind(value, "data").values_with_history
-        self.take(value.with_carrier(carrier))
+        self.become(value.with_carrier(carrier))
 
     def own_values(self) -> Tensor:
         """All numbers that count, each once; to write them is to write this tensor."""
@@ -311,7 +311,7 @@ class PartsTensor(Tensor):
         """The sum of a leaf's gradient and this one."""
         new = have + self
         if isinstance(have, PartsTensor) and type(new) is type(have):
-            have.take(new)
+            have.become(new)
             return have
         return new
 

@@ -90,6 +90,11 @@ def closed(tree: Any) -> Any:
                     is_leaf=lambda v: isinstance(v, Opened))
 
 
+def has_opened(spec: Any) -> bool:
+    """Are there containers in a tree of this structure?"""
+    return spec.type is Opened or any(map(has_opened, spec.children_specs))
+
+
 def has_parts(t: Tensor) -> bool:
     """Is a tensor made of others?"""
     return t._payload.__class__ is Parts

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.handle import Tensor
+from ..core.handle import Tensor, is_composed
 from ..errors import module_of
 from ..pytree import tree_flatten
 from ..tensor.hooks import of_all_modules, of_all_steps
@@ -152,6 +152,9 @@ class Snapshot:
         if self.modules:
             guards.append(Hooked(
                 [vars(m)[name] for m in self.modules for name in HOOKS] + of_all_modules))
+        guards += [functools.partial(_holds, [Slot(table, name)], v)
+                   for table, before in self.tables for name, v in before.items()
+                   if isinstance(v, Tensor) and is_composed(v)]
         compared = [(v, value) for v, value in self.compared if same_now(value, v.found([]))]
         if asks_facts(self.reach):  # of tensors that are no inputs, since only facts are used
             inputs = set(map(id, joint.inputs.adopted))
@@ -160,6 +163,9 @@ class Snapshot:
         if compared:
             guards.insert(0, Outside(compared))
         adopted = joint.inputs.adopted
+        for t in [g.tensor for g in joint.guards.inputs if hasattr(g, "tensor")]:
+            if id(t) in slots and not any(t is a for a in adopted):  # read, and no input
+                guards.append(functools.partial(_holds, slots[id(t)], t))
         for k, t in enumerate(adopted):
             places = slots.get(id(t)) if isinstance(t, Tensor) else None
             if places is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.handle import Tensor
+from ..core.handle import Tensor, is_composed
 from ..tensor import facts
 from .reachable import ABSENT, GONE, PLAIN, TABLES, Reach, Variable, of_library, size_of
 
@@ -169,7 +169,9 @@ def kept(value: Any, depth: int = _DEPTH) -> Any:
         return _Items(value, depth)
     if type(value) is np.ndarray:
         return _Array(value)
-    return _TENSOR if isinstance(value, Tensor) else value
+    if isinstance(value, Tensor) and not is_composed(value):  # of these the program is for one
+        return _TENSOR
+    return value
 
 
 def same_now(old: Any, new: Any) -> bool:
@@ -177,7 +179,7 @@ def same_now(old: Any, new: Any) -> bool:
     if old is new:
         return True
     if old is _TENSOR:
-        return isinstance(new, Tensor)
+        return isinstance(new, Tensor) and not is_composed(new)
     if old.__class__ in _KEPT:
         return old.same(new)
     return old.__class__ is new.__class__ and old.__class__ in PLAIN and old == new

@@ -22,6 +22,10 @@ _SHARED = {"quint4x2": 2, "quint2x4": 4}  # how many integers are in a byte
 
 
 def _kind(dtype: Any, name: str) -> dt.Quantized:
+    if dtype is None:
+        raise errors.ArgumentError(errors.text(
+            f"{name}() missing 1 required argument: 'dtype' ({errors.user_line(3)})",
+            cure="torch.qint8, torch.quint8 or torch.qint32"))
     if dtype not in _KINDS:
         raise errors.DTypeError(errors.text(
             f"{name}: ScalarType {dt.title(dtype) if isinstance(dtype, dt.DType) else dtype} is "
@@ -36,9 +40,9 @@ def _check(x: Any, name: str, straight_through: bool) -> None:
             f"{name}(): argument 'input' must be Tensor, not {type(x).__name__} "
             f"({errors.user_line(3)})")
     if x.dtype is not dt.float32:
-        raise errors.DTypeError(
+        raise errors.DTypeError(errors.text(
             f"{name}: Quantize only works on Float Tensor, got {dt.title(x.dtype)} "
-            f"({errors.user_line(3)})")
+            f"({errors.user_line(3)})", f"tensor: {x.dtype.name}{list(x.shape)}", "x.float()"))
     if not straight_through and recorded(x):
         raise errors.RefusedValue(errors.text(
             f"{name}: the input requires grad, and rounding would end its history silently "
@@ -54,17 +58,33 @@ def recorded(x: Tensor) -> bool:
     return x.requires_grad and is_grad_enabled() or isinstance(x._payload, Dual)
 
 
-def _check_zero(zero_point: Tensor, kind: dt.Quantized, name: str) -> None:
+def check_parameters(scale: Tensor, zero_point: Tensor, kind: dt.Quantized, name: str) -> None:
+    """Refuse scales that are no positive numbers, and zero points that no integer has."""
+    low, high = _extremes(scale)
+    if not (low > 0 and high < float("inf")):
+        raise errors.RefusedValue(errors.text(
+            f"{name}: a scale is a positive number, got {high if low > 0 else low} "
+            f"({errors.user_line(3)})", f"dtype: {kind}",
+            "an observer finds one: torch.ao.quantization.MinMaxObserver()(x)"))
+    if zero_point.dtype.is_floating_point:
+        return
+    low, high = _extremes(zero_point)
+    if low < kind.low or high > kind.high:
+        below = low < kind.low
+        raise errors.RefusedValue(errors.text(
+            f"{name} zero_point {int(low if below else high)} is "
+            f"{'below lower' if below else 'above upper'} bound. ({errors.user_line(3)})",
+            f"dtype: {kind}", f"integers from {kind.low} to {kind.high}"))
+
+
+def _extremes(parameter: Tensor) -> tuple[float, float]:
+    """The least and the largest of some parameters; 1 where they are not known, or none."""
     from ..array.fake import Fake
 
-    if zero_point.dtype.is_floating_point or isinstance(zero_point._payload, Fake) or not hasattr(
-            zero_point._payload, "min") or not zero_point.numel():
-        return
-    for value, below in ((int(zero_point.min()), True), (int(zero_point.max()), False)):
-        if value < kind.low if below else value > kind.high:
-            raise errors.RefusedValue(
-                f"{name} zero_point {value} is {'below lower' if below else 'above upper'} bound. "
-                f"({errors.user_line(4)})")
+    held = parameter._payload
+    if isinstance(held, Fake) or not hasattr(held, "min") or not parameter.numel():
+        return 1, 1
+    return held.min().item(), held.max().item()
 
 
 def rounded(x: Tensor, scale: Tensor, zero_point: Tensor, kind: Any, axis: int = -1,
@@ -133,26 +153,21 @@ def quantize_per_tensor(input: Any, scale: Any = None, zero_point: Any = None, d
     kind = _kind(dtype, name)
     scale = _parameter(scale, dt.float64)
     zero_point = _parameter(zero_point, dt.int64)
-    _check_zero(zero_point, kind, "quantize_tensor_per_tensor_affine")
+    check_parameters(scale, zero_point, kind, "quantize_tensor_per_tensor_affine")
     return rounded(input, scale, zero_point, kind, straight_through=straight_through)
 
 
 def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool, *,
                                 straight_through: bool = False) -> QuantizedTensor:
     """Numbers as integers, with a scale that just reaches from the lowest to the highest."""
-    from ..ops.integer_products import input_parameters
-
     name = "quantize_per_tensor_dynamic"
     _check(input, name, straight_through)
     kind = _kind(dtype, name)
     if kind.name not in ("qint8", "quint8"):
         raise errors.DTypeError(f"dtype {kind} not supported ({errors.user_line(2)})")
-    plain = input.detach()
-    low, high = (float(plain.min()), float(plain.max())) if plain.numel() else (0.0, 0.0)
     least, most = (kind.low // 2, kind.high // 2) if reduce_range else (kind.low, kind.high)
-    scale, zero_point = input_parameters(low, high, least, most)
-    return rounded(input, _parameter(scale, dt.float64), _parameter(zero_point, dt.int64), kind,
-                   straight_through=straight_through)
+    scale, zero_point = ops._input_parameters(input.detach(), least, most)
+    return rounded(input, scale, zero_point, kind, straight_through=straight_through)
 
 
 def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: int,
@@ -162,14 +177,17 @@ def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axi
     _check(input, name, straight_through)
     kind = _kind(dtype, name)
     axis = wrap_dim(axis, input.ndim)
+    if scales.numel() != zero_points.numel():
+        raise errors.ShapeError(
+            f"{name}: number of elements in scales and zero_points must match, got "
+            f"{scales.numel()} and {zero_points.numel()} ({errors.user_line(2)})")
     for what, t in (("scales", scales), ("zero points", zero_points)):
         if t.numel() != input.shape[axis]:
             raise errors.ShapeError(
                 f"{name}: length of {what} must equal to channel, expected {input.shape[axis]} "
                 f"got {t.numel()} ({errors.user_line(2)})")
     floating = zero_points.dtype.is_floating_point
-    if not floating:
-        _check_zero(zero_points, kind, "quantize_tensor_per_channel_affine")
+    check_parameters(scales, zero_points, kind, "quantize_tensor_per_channel_affine")
     wide = dt.float32 if floating else dt.float64
     return rounded(input, scales.to(wide), zero_points.to(dt.float32 if floating else dt.int64),
                    kind, axis, straight_through)
@@ -208,16 +226,16 @@ def _make_per_channel_quantized_tensor(input: Tensor, scale: Tensor, zero_point:
         wrap_dim(axis, input.ndim))
 
 
-def _storage(size: Any, kind: dt.Quantized) -> tuple[Tensor, tuple | None]:
+def _storage(size: Any, kind: dt.Quantized, device: Any) -> tuple[Tensor, tuple | None]:
     """Memory for integers; narrow ones share bytes."""
     per_byte = _SHARED.get(kind.name, 1)
     shape = tuple(size)
     if per_byte == 1:
-        return ops.zeros(shape, dtype=dt.by_name(kind.numbers)), None
+        return ops.zeros(shape, dtype=dt.by_name(kind.numbers), device=device), None
     count = 1
     for n in shape:
         count *= n
-    return ops.zeros(-(-count // per_byte), dtype=dt.uint8), shape
+    return ops.zeros(-(-count // per_byte), dtype=dt.uint8, device=device), shape
 
 
 def _size(size: tuple) -> tuple:
@@ -230,7 +248,7 @@ def _empty_affine_quantized(*size: Any, scale: float = 1, zero_point: int = 0, d
                             requires_grad: bool = False) -> QuantizedTensor:
     """A quantised tensor of a shape, for others to write to."""
     kind = _kind(dtype, "_empty_affine_quantized")
-    integers, packed = _storage(_size(size), kind)
+    integers, packed = _storage(_size(size), kind, device)
     return QuantizedTensor.make(integers, _parameter(scale, dt.float64),
                                 _parameter(zero_point, dt.int64), kind, storage=packed)
 
@@ -242,7 +260,7 @@ def _empty_per_channel_affine_quantized(
 ) -> QuantizedTensor:
     """A quantised tensor of a shape with parameters for every channel, for others to write to."""
     kind = _kind(dtype, "_empty_per_channel_affine_quantized")
-    integers, packed = _storage(_size(size), kind)
+    integers, packed = _storage(_size(size), kind, device)
     floating = zero_points.dtype.is_floating_point
     return QuantizedTensor.make(
         integers, scales.to(dt.float32 if floating else dt.float64),
@@ -253,7 +271,7 @@ def empty_quantized(size: Any, qtensor: QuantizedTensor, *, dtype: Any = None,
                     **ignored: Any) -> QuantizedTensor:
     """A quantised tensor of a shape with the parameters of another, for others to write to."""
     kind = qtensor.kind if dtype is None else _kind(dtype, "empty_quantized")
-    integers, packed = _storage(size, kind)
+    integers, packed = _storage(size, kind, qtensor.device)
     return QuantizedTensor.make(integers, qtensor.scale_part, qtensor.zero_part, kind,
                                 qtensor.axis, storage=packed)
 

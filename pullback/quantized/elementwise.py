@@ -44,7 +44,7 @@ def on_numbers(t: QuantizedTensor, ov, flat: tuple):
 
 @way("_unsafe_view", "channel_shuffle", "clone", "flip", "gather", "index", "index_select",
      "masked_select", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "repeat",
-     "roll", "rot90", "take", "unsafe_split", "unsafe_split_with_sizes", "empty_like")
+     "roll", "rot90", "take", "unsafe_split", "unsafe_split_with_sizes", "embedding")
 def moved(t: QuantizedTensor, ov, flat: tuple):
     """Elements are put into other places, and none is added."""
     return on_integers(t, lambda x: bind(ov, (x, *flat[1:])), ov.op.base_name)
@@ -59,20 +59,45 @@ def chosen(t: QuantizedTensor, ov, flat: tuple):
     return ordered(t, lambda x: bind(ov, (x, *flat[1:])), ov.op.base_name)
 
 
-@way("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_upsample_nearest_exact1d",
-     "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "adaptive_avg_pool1d",
-     "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "cat",
-     "constant_pad_nd", "copy", "diag_embed", "diagonal_scatter", "fractional_max_pool2d",
-     "grid_sampler_2d", "grid_sampler_3d", "im2col", "index_copy", "index_fill", "index_put",
+@way("_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
+     "adaptive_max_pool2d", "adaptive_max_pool3d", "cat", "constant_pad_nd", "copy", "diag_embed",
+     "diagonal_scatter", "fill", "fractional_max_pool2d", "grid_sampler_2d", "grid_sampler_3d",
+     "im2col", "index_copy", "index_fill", "index_put", "masked_scatter",
      "max_pool2d_with_indices", "max_pool3d_with_indices", "mean", "reflection_pad1d",
      "reflection_pad2d", "reflection_pad3d", "replication_pad1d", "replication_pad2d",
      "replication_pad3d", "scatter", "select_scatter", "slice_scatter", "stack", "std", "tril",
-     "triu", "upsample_bicubic2d", "upsample_bilinear2d", "upsample_linear1d", "upsample_nearest1d",
-     "upsample_nearest2d", "upsample_nearest3d", "upsample_trilinear3d")
+     "triu", "upsample_bicubic2d", "upsample_nearest1d", "upsample_nearest2d",
+     "upsample_nearest3d")
 def computed(t: QuantizedTensor, ov, flat: tuple):
     """Results lie in the range of the arguments, and have the parameters of the first."""
     first = next(v for v in tensors_in(flat) if isinstance(v, QuantizedTensor))
-    return _each(bind(ov, tuple([_number(v) for v in flat])), lambda out: _rounded(first, out))
+    flat, asked = _without_dtype(ov, flat)
+    out = bind(ov, tuple([_number(v) for v in flat]))
+    return out if asked else _each(out, lambda o: _rounded(first, o))
+
+
+def _without_dtype(ov, flat: tuple) -> tuple[tuple, bool]:
+    """(arguments, is a dtype asked for?); that of quantised tensors is what they have anyway."""
+    for k, (argument, v) in enumerate(zip(ov.schema.args, flat)):
+        if argument.name == "dtype" and isinstance(v, dt.Quantized):
+            return (*flat[:k], None, *flat[k + 1:]), False
+        if argument.name == "dtype" and v is not None:
+            return flat, True
+    return flat, False
+
+
+@way("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d", "avg_pool1d",
+     "avg_pool2d", "avg_pool3d", "upsample_bilinear2d", "upsample_linear1d",
+     "upsample_trilinear3d")
+def averaged(t: QuantizedTensor, ov, flat: tuple):
+    """Means of numbers are those of their integers, so that a half is seen to be one."""
+    out = computed(t, ov, flat)
+    if t.axis >= 0 or t.packed_shape is not None:
+        return out
+    exact = dt.float64 if t.kind.name == "qint32" else dt.float32
+    means = bind(ov, (t.int_part.to(exact) - t.zero_part, *flat[1:])) + t.zero_part
+    integers = means.round().clamp(t.kind.low, t.kind.high).to(t.int_part.dtype)
+    return t.like(integers, out.through_part)
 
 
 @way("sigmoid", "hardsigmoid")

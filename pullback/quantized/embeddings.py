@@ -13,6 +13,7 @@ from typing import Any
 from .. import errors
 from ..array import dtype as dt
 from ..core.handle import Tensor
+from ..creation import tensor
 from ..table.packets import ops
 from .construct import together
 from .packed import EmbeddingPackedParamsBase
@@ -58,13 +59,14 @@ def _pooled(rows: Tensor, offsets: Tensor | None, mode: int, per_sample_weights:
     given = offsets
     if rows.ndim == 3:
         count, each = rows.shape[:2]
-        given = ops.arange(0, count * each, max(each, 1))[:count]
+        given = ops.arange(0, count * each, max(each, 1), device=rows.device)[:count]
         rows, include_last_offset = rows.reshape(-1, rows.shape[-1]), False
     if given is None:
         raise errors.ArgumentError(
             f"embedding_bag: offsets are needed for indices with one dim ({errors.user_line(4)})")
     weights = None if per_sample_weights is None or mode else per_sample_weights.reshape(-1)
-    return ops.embedding_bag(rows, ops.arange(rows.shape[0]), given, False, mode, False, weights,
+    every = ops.arange(rows.shape[0], device=rows.device)
+    return ops.embedding_bag(rows, every, given, False, mode, False, weights,
                              include_last_offset)[0]
 
 
@@ -81,26 +83,59 @@ def _bag(weight: Any, indices: Tensor, offsets: Tensor | None = None,
 functions |= {"embedding_bag_byte": _bag, "embedding_bag_4bit": _bag}
 
 
+def _packed_rows(bits: int, weight: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Numbers as rows of bytes; integers reach from the low to the high number of their row."""
+    most = (1 << bits) - 1
+    if bits == 8:
+        scale = (high - low) / most
+        level = ((weight - low) * (255.0 / (high - low + 1e-8))).round()
+    else:
+        low = low.to(dt.float16)
+        scale = ((high - low.float()) / most).to(dt.float16)
+        scale = ops.where(scale == 0, ops.ones_like(scale), scale)
+        level = ((weight - low.float()) * (1.0 / scale.float())).round()
+    tail = ops.cat([scale, low], -1).contiguous().view(dt.uint8)
+    return ops.cat([together(level.clamp(0, most).to(dt.uint8), bits), tail], -1)
+
+
+def _ranges(bits: int, weight: Tensor, low: Tensor, high: Tensor, optimized: bool, nbins: int,
+            ratio: float) -> tuple[Tensor, Tensor]:
+    """The lowest and highest numbers of rows, or the ends of ranges in which less is lost."""
+    if not optimized:
+        return low, high
+    from .fbgemm import best_range
+
+    rows = weight.detach().reshape(-1, weight.shape[-1]).numpy(force=True)
+    found = [best_range(row, nbins, ratio, bits) for row in rows]
+    return tuple(tensor([r[k] for r in found]).reshape(low.shape) for k in (0, 1))
+
+
 def _prepack(bits: int) -> Callable:
     """The function that packs numbers into rows of bytes."""
 
     def pack(weight: Tensor, optimized_qparams: bool = False, nbins: int = 200,
              ratio: float = 0.16) -> Tensor:
         low, high = weight.amin(-1, True), weight.amax(-1, True)
-        most = (1 << bits) - 1
-        if bits == 8:
-            scale = (high - low) / most
-            level = ((weight - low) * (255.0 / (high - low + 1e-8))).round()
-            tail = ops.cat([scale, low], -1)
-        else:
-            low = low.to(dt.float16)
-            scale = ((high - low.float()) / most).to(dt.float16)
-            scale = ops.where(scale == 0, ops.ones_like(scale), scale)
-            inverse = 1.0 / scale.float()
-            level = ((weight - low.float()) * inverse).round().clamp(0, most)
-            tail = ops.cat([scale, low], -1)
-        tail = tail.contiguous().view(dt.uint8)
-        return ops.cat([together(level.to(dt.uint8), bits), tail], -1)
+        return _packed_rows(bits, weight, *_ranges(
+            bits, weight, low, high, optimized_qparams, nbins, ratio))
+
+    return pack
+
+
+def _prepack_between(bits: int) -> Callable:
+    """The same, with a column of lowest and one of highest numbers that are known already."""
+
+    def pack(weight: Tensor, rowwise_min_max: Tensor, optimized_qparams: bool = False,
+             nbins: int = 200, ratio: float = 0.16) -> Tensor:
+        shape = (weight.shape[0], 2)
+        if weight.ndim != 2 or tuple(rowwise_min_max.shape) != shape:
+            raise errors.ShapeError(
+                f"embedding_bag_prepack_with_rowwise_min_max: expected {list(shape)} lowest and "
+                f"highest numbers of the rows of a matrix, got {list(rowwise_min_max.shape)} "
+                f"({errors.user_line(2)})")
+        low, high = rowwise_min_max[:, :1], rowwise_min_max[:, 1:]
+        return _packed_rows(bits, weight, *_ranges(
+            bits, weight, low, high, optimized_qparams, nbins, ratio))
 
     return pack
 
@@ -137,5 +172,6 @@ def _rowwise(bits: int) -> Callable:
 
 for _bits, _name in ((8, "byte"), (4, "4bit"), (2, "2bit")):
     functions |= {f"embedding_bag_{_name}_prepack": _prepack(_bits),
+                  f"embedding_bag_{_name}_prepack_with_rowwise_min_max": _prepack_between(_bits),
                   f"embedding_bag_{_name}_unpack": _unpack(_bits),
                   f"embedding_bag_{_name}_rowwise_offsets": _rowwise(_bits)}

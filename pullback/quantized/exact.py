@@ -41,7 +41,8 @@ def _with_channels(t: QuantizedTensor, function: Callable, found: Any, what: str
     """The same, with the parameters of those channels that are where they were put."""
     shape = [1] * t.ndim
     shape[t.axis] = -1
-    where = function(ops.arange(t.shape[t.axis]).reshape(shape).expand(t.shape).contiguous())
+    channels = ops.arange(t.shape[t.axis], device=t.device).reshape(shape)
+    where = function(channels.expand(t.shape).contiguous())
     through = None if t.through_part is None else function(t.through_part)
     if isinstance(found, Tensor):
         return _channelled(t, found, where, through, what)
@@ -141,4 +142,61 @@ def to_copy(t: QuantizedTensor, dtype: Any = None, layout: Any = None, device: A
             f"to(): a quantised tensor cannot become {dtype} ({errors.user_line(2)})", shown(t),
             "x.dequantize(), or x.int_repr()"))
     through = None if t.through_part is None else t.through_part.to(device)
-    return t.like(t.int_part.to(device, copy=True), through)
+    return t.placed(t.int_part.to(device, copy=True), through)
+
+
+@rule(QuantizedTensor, "empty")
+def empty(size: Any, dtype: Any = None, layout: Any = None, device: Any = None,
+          pin_memory: Any = None, memory_format: Any = None):
+    """A tensor with scale 1 and zero point 0, which `copy_` or `set_` replace."""
+    return _unscaled(ops.empty(size, dtype=dt.by_name(dtype.numbers), device=device,
+                               memory_format=memory_format), dtype)
+
+
+@rule(QuantizedTensor, "empty_strided")
+def empty_strided(size: Any, stride: Any, dtype: Any = None, layout: Any = None,
+                  device: Any = None, pin_memory: Any = None):
+    """A tensor with given strides, scale 1 and zero point 0."""
+    return _unscaled(ops.empty_strided(size, stride, dtype=dt.by_name(dtype.numbers),
+                                       device=device), dtype)
+
+
+def _unscaled(integers: Tensor, kind: dt.Quantized) -> QuantizedTensor:
+    if kind.name.endswith(("x2", "x4")):
+        raise errors.DTypeError(errors.text(
+            f"empty(): integers of {kind} share bytes ({errors.user_line(4)})",
+            cure="torch._empty_affine_quantized, torch.quantize_per_channel"))
+    return QuantizedTensor.make(integers, ops.ones((), dtype=dt.float64),
+                                ops.zeros((), dtype=dt.int64), kind)
+
+
+@rule(QuantizedTensor, "empty_like")
+def empty_like(t: Tensor, dtype: Any = None, layout: Any = None, device: Any = None,
+               pin_memory: Any = None, memory_format: Any = None):
+    """A tensor of the same shape, with the same parameters unless it is to have another dtype."""
+    if not isinstance(t, QuantizedTensor):
+        return empty(tuple(t.shape), dtype, device=device)
+    if dtype is not None and dtype is not t.kind:
+        return ops.empty_like(t.int_part, dtype=dtype, device=device, memory_format=memory_format)
+    integers = ops.empty_like(t.int_part, device=device, memory_format=memory_format)
+    return QuantizedTensor.make(integers, t.scale_part, t.zero_part, t.kind, t.axis,
+                                storage=t.packed_shape)
+
+
+@rule(QuantizedTensor, "view.dtype")
+def view_dtype(t: QuantizedTensor, dtype: Any):
+    """The integers, in the dtype that their bytes are to be read as."""
+    return t if dtype is t.kind else t.int_part.view(dtype)
+
+
+@rule(QuantizedTensor, "resize_")
+def resize_(t: QuantizedTensor, size: Any, memory_format: Any = None):
+    """Another shape in the same memory, which grows if it must."""
+    if t.axis >= 0 or t.packed_shape is not None or t.requires_grad:
+        raise errors.RefusedValue(errors.text(
+            f"resize_: Can only resize quantized tensors with per-tensor schemes, without history "
+            f"({errors.user_line(3)})", shown(t), "resize a clone() of x.dequantize().detach()"))
+    t.int_part.resize_(tuple(size), memory_format=memory_format)
+    t.through_part = None
+    t.put(tuple(t.int_part.shape), t.kind)
+    return t

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.handle import Tensor
-from ..ops.integer_products import input_parameters
 from ..table.packets import ops
-from .operators import functions
+from .activations import functions
 from .recurrent import quantized_gru, quantized_lstm
 
 
@@ -39,8 +38,8 @@ def quantized_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | No
 
 def _choose_qparams_per_tensor(self: Tensor, reduce_range: bool = False) -> tuple[float, int]:
     """The scale and zero point of 8 bits that just reach from the lowest to the highest number."""
-    plain = self.detach()
-    return input_parameters(float(plain.min()), float(plain.max()), 0, 127 if reduce_range else 255)
+    scale, zero_point = ops._input_parameters(self.detach(), 0, 127 if reduce_range else 255)
+    return float(scale), int(zero_point)
 
 
 __all__ = ["quantized_batch_norm", "quantized_gru", "quantized_lstm", "quantized_max_pool1d",

@@ -1,4 +1,4 @@
-"""`ops.quantized`: the functions of `operators.py` and its companions, as PyTorch calls them."""
+"""`ops.quantized`: the functions of `named.py` and its companions, as PyTorch calls them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..threads.state import fast
 
 
 class Operator:
-    """A function of `ops.quantized`; `.default` is itself."""
+    """A function of `ops.quantized`, or an overload of one; `.default` is itself."""
 
     def __init__(self, name: str, function: Callable):
         self.__name__ = self.name = name
@@ -19,6 +19,19 @@ class Operator:
     @property
     def default(self) -> Operator:
         return self
+
+    def overloads(self) -> list[str]:
+        """The names of its overloads."""
+        start = f"{self.name}."
+        return ["default", *(n.removeprefix(start) for n in _known() if n.startswith(start))]
+
+    def __getattr__(self, overload: str) -> Operator:
+        function = None if overload.startswith("__") else _known().get(f"{self.name}.{overload}")
+        if function is None:
+            raise AttributeError(
+                f"The underlying op of 'quantized.{self.name}' has no overload name '{overload}'")
+        found = self.__dict__[overload] = Operator(f"{self.name}.{overload}", function)
+        return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if fast["OVERRIDES"]:
@@ -46,25 +59,29 @@ class Quantized:
 
     def __getattr__(self, name: str) -> Any:
         from ..library import namespace
-        from . import embeddings, operators, recurrent
 
         if name.startswith("__"):
             raise AttributeError(name)
-        for place in (operators, embeddings, recurrent):
-            if name in place.functions:
-                found = Operator(name, place.functions[name])
-                self.__dict__[name] = found
-                return found
+        if name in _known():
+            found = self.__dict__[name] = Operator(name, _known()[name])
+            return found
         return getattr(namespace("quantized"), name)
 
     def __dir__(self) -> list[str]:
-        from . import embeddings, operators, recurrent
+        return sorted(n for n in _known() if "." not in n)
 
-        return sorted({*operators.functions, *embeddings.functions, *recurrent.functions})
+
+def _known() -> dict[str, Callable]:
+    """All functions, whose files are loaded when the first is asked for."""
+    from . import embeddings, fbgemm, operators, recurrent
+
+    return embeddings.functions | operators.functions | recurrent.functions | fbgemm.functions
 
 
 quantized = Quantized()
 
 
 def _named(name: str) -> Operator:
-    return getattr(quantized, name)
+    base, _, overload = name.partition(".")
+    found = getattr(quantized, base)
+    return getattr(found, overload) if overload else found

@@ -116,6 +116,38 @@ class EmbeddingPackedParamsBase(Packed):
         return unpacked(self._weight).reshape(self._weight.shape)
 
 
+class ScriptObject:
+    """What stands for a packed weight in whole models that PyTorch has pickled: it becomes one."""
+
+    def __setstate__(self, state: tuple) -> None:
+        held, kind = state
+        maker = _unpickled.get(kind.rpartition(".")[2])
+        if maker is None:
+            raise errors.FileFormatError(errors.text(
+                f"the file holds an object of TorchScript, {kind} ({errors.user_line(3)})",
+                cure="save a state_dict() of the model with PyTorch, and load that"))
+        made = maker(held)
+        self.__class__ = type(made)
+        self.__dict__.update(made.__dict__)
+
+
+def _linear_of_file(held: tuple) -> Packed:
+    weight, bias = held
+    plain = not isinstance(weight, QuantizedTensor)
+    return (LinearHalfParams if plain else LinearPackedParamsBase)(weight, bias)
+
+
+def _cell_of_file(held: tuple) -> Any:
+    from .recurrent import CellParamsBase
+
+    of_input, of_state = held[4][:2]
+    return CellParamsBase(of_input, of_state, bool(held[3] and held[3][-1]))
+
+
+_unpickled = {"LinearPackedParamsBase": _linear_of_file, "CellParamsBase": _cell_of_file,
+              "EmbeddingPackedParamsBase": lambda held: EmbeddingPackedParamsBase(held[1][0])}
+
+
 def _checked_weight(weight: Any, name: str) -> QuantizedTensor:
     if not isinstance(weight, QuantizedTensor) or weight.kind.name != "qint8":
         raise errors.DTypeError(errors.text(

@@ -17,4 +17,5 @@ def text(t: Any) -> str:
     if t.through_part is not None and t.grad_fn is not None:
         facts.append(f"grad_fn=<{type(t.grad_fn).__name__}>")
     numbers = "tensor(" + _tensor_str(t.dequantize(), 7)
-    return _with_suffixes(numbers, facts, 7, _options.linewidth)
+    said = "Parameter containing:\n" if getattr(t, "_is_param", False) else ""
+    return said + _with_suffixes(numbers, facts, 7, _options.linewidth)

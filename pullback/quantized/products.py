@@ -13,14 +13,16 @@ from .. import errors
 from ..array import dtype as dt
 from ..core.handle import Tensor
 from ..ops.integer_products import BLOCK
+from ..parts.rules import shown
 from ..table.packets import ops
-from .construct import _passed, recorded
+from .construct import _passed, check_parameters, recorded, rounded
 from .packed import ConvPackedParamsBase, LinearHalfParams, Packed
 from .tensor import QuantizedTensor
 
 
 def dynamic_linear(x: Tensor, packed: Packed, reduce_range: bool = False) -> Tensor:
     """A linear layer that rounds its input by itself; numbers in, numbers out."""
+    _check_packed(packed, "linear_dynamic")
     weight, bias = packed.unpack()
     if isinstance(packed, LinearHalfParams):
         return half_linear(x, packed)
@@ -43,9 +45,14 @@ def half_linear(x: Tensor, packed: Packed) -> Tensor:
 def linear(x: QuantizedTensor, packed: Packed, scale: float, zero_point: int,
            low: int | None = None) -> QuantizedTensor:
     """A linear layer of a quantised tensor; results of rectifiers are cut off at `low`."""
-    weight, bias = packed.unpack()
     one_scale(x, "linear")
+    _check_packed(packed, "linear")
+    weight, bias = packed.unpack()
     width = weight.shape[1]
+    if x.shape[-1] != width:
+        raise errors.ShapeError(errors.text(
+            f"quantized::linear: the input has {x.shape[-1]} columns, the weight takes {width} "
+            f"({errors.user_line(3)})", [shown(x), shown(weight)]))
     integers = x.int_part.reshape(-1, width)
     sums = ops._integer_products(integers, weight.int_part)
     sums = centred(sums, x, packed, integers)
@@ -61,6 +68,13 @@ def one_scale(x: Any, name: str) -> None:
             f"quantized::{name}: expected a tensor that is quantised with one scale "
             f"({errors.user_line(4)})", f"got {getattr(x, 'dtype', type(x).__name__)}",
             "torch.quantize_per_tensor(x, scale, zero_point, torch.quint8)"))
+
+
+def _check_packed(packed: Any, name: str) -> None:
+    if not isinstance(packed, Packed):
+        raise errors.DTypeError(errors.text(
+            f"quantized::{name}: expected a packed weight, got {type(packed).__name__} "
+            f"({errors.user_line(4)})", cure="ops.quantized.linear_prepack(weight, bias)"))
 
 
 def centred(sums: Tensor, x: QuantizedTensor, packed: Packed, rows: Tensor) -> Tensor:
@@ -79,18 +93,18 @@ def scaled(sums: Tensor, x: QuantizedTensor, packed: Packed, scale: float, zero_
            channels: int, low: int | None) -> QuantizedTensor:
     """Sums as a quantised tensor: `sums * multiplier + bias / scale`, rounded."""
     weight, bias = packed.unpack()
-    step = ops.full((), scale, dtype=dt.float32)
+    kind = x.kind
+    step, zero = ops.full((), float(scale), dtype=dt.float32), ops.full((), int(zero_point))
+    check_parameters(step, zero, kind, f"quantized::{'conv' if weight.ndim > 2 else 'linear'}")
     shape = [1] * sums.ndim
     shape[channels] = -1
     by = x.scale_part.to(dt.float32) * weight.scale_part.to(dt.float32).reshape(-1)
     level = sums.to(dt.float32) * (by / step).reshape(shape)
     if bias is not None:
         level = level + (bias.detach() / step).reshape(shape)
-    kind = x.kind
     level = (level.round() + zero_point).clamp(kind.low if low is None else low, kind.high)
     return QuantizedTensor.make(level.to(dt.by_name(kind.numbers)),
-                                ops.full((), float(scale), dtype=dt.float64),
-                                ops.full((), int(zero_point)), kind)
+                                ops.full((), float(scale), dtype=dt.float64), zero, kind)
 
 
 def with_history(out: QuantizedTensor, x: QuantizedTensor, bias: Tensor | None, function: Any,
@@ -109,6 +123,12 @@ def convolution(x: QuantizedTensor, packed: ConvPackedParamsBase, scale: float, 
     """A convolution of a quantised tensor; a batch of examples, or one."""
     one_scale(x, "conv")
     weight = packed.weight()
+    channels = weight.shape[0] if packed.transpose() else weight.shape[1] * packed.groups()
+    if x.ndim not in (weight.ndim, weight.ndim - 1) or x.shape[1 - weight.ndim] != channels:
+        raise errors.ShapeError(errors.text(
+            f"quantized::conv{weight.ndim - 2}d: the weight takes inputs with {weight.ndim} dims, "
+            f"or one less, of {channels} channels ({errors.user_line(3)})",
+            [shown(x), shown(weight)]))
     if x.ndim == weight.ndim - 1:
         out = convolution(x.unsqueeze(0), packed, scale, zero_point, low, added)
         return out.squeeze(0)
@@ -118,10 +138,10 @@ def convolution(x: QuantizedTensor, packed: ConvPackedParamsBase, scale: float, 
         sums = _sums(x, packed)
     out = scaled(sums, x, packed, scale, zero_point, 1, low)
     return with_history(out, x, packed.bias(),
-                        lambda a, b: _of_numbers(a, weight.dequantize(), b, packed), low)
+                        lambda a, b: of_numbers(a, weight.dequantize(), b, packed), low)
 
 
-def _of_numbers(x: Tensor, weight: Tensor, bias: Tensor | None, packed: ConvPackedParamsBase):
+def of_numbers(x: Tensor, weight: Tensor, bias: Tensor | None, packed: ConvPackedParamsBase):
     return ops.convolution(x, weight, bias, packed.stride(), packed.padding(), packed.dilation(),
                            packed.transpose(), packed.output_padding(), packed.groups())
 
@@ -133,7 +153,7 @@ def _transposed_sums(x: QuantizedTensor, packed: ConvPackedParamsBase) -> Tensor
     shape[max(weight.axis, 0)] = -1
     a = x.int_part.to(dt.float64) - x.zero_part
     b = weight.int_part.to(dt.float64) - weight.zero_part.reshape(shape)
-    return _of_numbers(a, b, None, packed).to(dt.int32)
+    return of_numbers(a, b, None, packed).to(dt.int32)
 
 
 def _sums(x: QuantizedTensor, packed: ConvPackedParamsBase) -> Tensor:
@@ -178,26 +198,26 @@ def product(a: QuantizedTensor, b: QuantizedTensor, scale: float, zero_point: in
     for t in (a, b):
         one_scale(t, "mul")
     x, y = (t.int_part.to(dt.int32) - t.zero_part.to(dt.int32) for t in (a, b))
-    step = 1 / ops.full((), scale, dtype=dt.float32)
+    whole, zero = ops.full((), scale, dtype=dt.float64), ops.full((), zero_point)
+    check_parameters(whole, zero, a.kind, "quantized::mul")
+    step = 1 / whole.to(dt.float32)
     by = a.scale_part.to(dt.float32) * b.scale_part.to(dt.float32) * step
     kind = a.kind
     level = ((x * y).to(dt.float32) * by).round() + zero_point
     level = level.clamp(max(zero_point, kind.low) if relu else kind.low, kind.high)
-    return QuantizedTensor.make(level.to(dt.by_name(kind.numbers)),
-                                ops.full((), scale, dtype=dt.float64), ops.full((), zero_point),
-                                kind)
+    return QuantizedTensor.make(level.to(dt.by_name(kind.numbers)), whole, zero, kind)
 
 
 def matmul(a: QuantizedTensor, b: QuantizedTensor, scale: float, zero_point: int):
     """A product of quantised matrices, or of batches of them."""
-    from .construct import rounded
-
     for t in (a, b):
         one_scale(t, "matmul")
     exact = dt.float64 if a.shape[-1] > BLOCK // 2 else dt.float32
     x, y = (t.int_part.to(exact) - t.zero_part.to(exact) for t in (a, b))
     numbers = x.matmul(y).to(dt.float32) * (a.scale_part * b.scale_part).to(dt.float32)
-    out = rounded(numbers, ops.full((), scale, dtype=dt.float64), ops.full((), zero_point), a.kind)
+    step, zero = ops.full((), float(scale), dtype=dt.float64), ops.full((), int(zero_point))
+    check_parameters(step, zero, a.kind, "quantized::matmul")
+    out = rounded(numbers, step, zero, a.kind)
     if a.through_part is not None or b.through_part is not None:
         out.through_part = _passed(a.dequantize().matmul(b.dequantize()), out)
     return out

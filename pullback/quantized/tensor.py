@@ -15,7 +15,7 @@ from ..array import dtype as dt
 from ..array.layout import qscheme as schemes
 from ..core.handle import Tensor
 from ..formulas.quantize import dequantized
-from ..parts import PartsTensor
+from ..parts import PartsTensor, layouts
 from ..parts.rules import shown
 from ..table.packets import ops
 
@@ -56,9 +56,15 @@ class QuantizedTensor(PartsTensor):
         return QuantizedTensor.make(integers, self.scale_part, self.zero_part, self.kind,
                                     self.axis if axis is None else axis, through)
 
-    def take(self, other: QuantizedTensor) -> None:
+    def placed(self, integers: Tensor, through: Tensor | None = None) -> QuantizedTensor:
+        """The same tensor of integers on another device, to which its parameters go, too."""
+        scale, zero = (t.to(integers.device) for t in (self.scale_part, self.zero_part))
+        return QuantizedTensor.make(integers, scale, zero, self.kind, self.axis, through,
+                                    self.packed_shape)
+
+    def become(self, other: QuantizedTensor) -> None:
         self.kind, self.axis, self.packed_shape = other.kind, other.axis, other.packed_shape
-        super().take(other)
+        super().become(other)
 
     def write_all(self, new: Any, name: str) -> None:
         """Become the result of an operator: in the same memory, that views see it."""
@@ -118,9 +124,7 @@ class QuantizedTensor(PartsTensor):
     def detach(self):
         return self.like(self.int_part.detach())
 
-    @property
-    def data(self):
-        return self.like(self.int_part.data)
+    data = PartsTensor.data.getter(lambda self: self.like(self.int_part.data))
 
     @property
     def grad(self):
@@ -247,6 +251,26 @@ class QuantizedTensor(PartsTensor):
     def untyped_storage(self):
         return self.int_part.untyped_storage()
 
+    def storage(self):
+        """The memory of the integers."""
+        return self.int_part.storage()
+
+    def set_(self, source: Any = None, storage_offset: int = 0, size: Any = None,
+             stride: Any = None):
+        """Show the memory of another tensor, with its parameters, or some memory with one's own."""
+        if isinstance(source, QuantizedTensor):
+            given = (source.int_part,) if size is None else (
+                source.int_part, storage_offset, size, stride)
+            held = source
+        else:
+            given, held = (source, storage_offset, size, stride)[:1 if size is None else 4], self
+        if held.axis >= 0 and size is not None:
+            raise errors.RefusedValue(errors.text(
+                "set_(): the channels of a tensor with a scale for each would be elsewhere "
+                f"({errors.user_line(2)})", shown(held), held.cure))
+        self.become(held.like(ops.empty((0,), dtype=held.int_part.dtype).set_(*given)))
+        return self
+
     def share_memory_(self):
         self.int_part.share_memory_()
         return self
@@ -311,7 +335,7 @@ class QuantizedTensor(PartsTensor):
         if not rest and not named:
             return self
         integers = self.int_part.to(*rest, **named)
-        return self if integers is self.int_part else self.like(
+        return self if integers is self.int_part else self.placed(
             integers, None if self.through_part is None else self.through_part.to(*rest, **named))
 
     def cpu(self, memory_format: Any = None):
@@ -331,6 +355,9 @@ class QuantizedTensor(PartsTensor):
 
 _TITLES = {"qint8": "QInt8", "quint8": "QUInt8", "qint32": "QInt32", "quint4x2": "QUInt4x2",
            "quint2x4": "QUInt2x4"}
+
+
+layouts.classes.update(dict.fromkeys(dt.QUANTIZED, QuantizedTensor))
 
 
 def same_parameters(a: QuantizedTensor, b: QuantizedTensor) -> bool:

@@ -22,6 +22,7 @@ from ..array.fake import Fake
 from ..array.generator import Generator
 from ..array.layout import STRIDED, qscheme
 from ..array.layout import layout as layouts
+from ..array.lazy import CONJ, NEG, turned
 from ..array.size import Size
 from ..core.handle import Tensor, make
 from ..interp.wrapper_subclass import make_wrapper_subclass
@@ -146,7 +147,7 @@ def _tensor(storage: Storage, dtype: DType, offset, size, stride, requires_grad,
     else:
         data = _strided(storage.array, size, dtype, offset * item, strides)
         if metadata:
-            data = _resolved(storage, data, metadata, count * item)
+            data = _marked(storage, data, metadata, count * item)
     return _finished(make(data), requires_grad)
 
 
@@ -178,16 +179,20 @@ def _strided(base, size: tuple, dtype: DType, offset: int, strides: tuple):
     return xp.ndarray(size, kind, memptr=base.data + offset, strides=strides)
 
 
-def _resolved(storage: Storage, data, metadata, nbytes: int):
+def _marked(storage: Storage, data, metadata, nbytes: int):
     """Conjugated and negated, where the file says that this was put off."""
     if type(metadata) is not dict:
         raise refused("the metadata of a tensor of the file is no dictionary")
-    storage.copied += nbytes
-    if storage.copied > 64 * storage.nbytes() + (1 << 20):
-        raise refused("tensors of the file are far larger than their storage")
-    if metadata.get("conj"):
-        data = data.conj()
-    return -data if metadata.get("neg") else data
+    if not isinstance(data, np.ndarray):  # computed at once there
+        storage.copied += nbytes
+        if storage.copied > 64 * storage.nbytes() + (1 << 20):
+            raise refused("tensors of the file are far larger than their storage")
+    for name, mark in (("conj", CONJ), ("neg", NEG)):
+        if metadata.get(name):
+            if mark is NEG and data.dtype.kind == "b":
+                raise refused("the truth values of a tensor of the file are to be negated")
+            data = turned(dev.lookup(data)[1], data, mark)
+    return data
 
 
 def _finished(t: Tensor, requires_grad) -> Tensor:

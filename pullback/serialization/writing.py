@@ -27,6 +27,7 @@ from ..array.dtype import DType, Quantized, Unheld, of
 from ..array.fake import Fake
 from ..array.generator import Generator
 from ..array.layout import STRIDED, qscheme
+from ..array.lazy import CONJ, NEG, marks_of, remarked
 from ..array.size import Size
 from ..core.handle import Tensor, make
 from ..interp.operator_dispatch import Outer
@@ -211,7 +212,7 @@ class _Reducers(Mapping):
 
         attributes = attributes_of(t)
         if isinstance(t, Parameter) and type(t) is Parameter:
-            args = (make(concrete(t, "save()")), t.requires_grad, OrderedDict())
+            args = (make(_held(t)), t.requires_grad, OrderedDict())
             if attributes:
                 return _PARAMETER_STATE, (*args, attributes)
             return _PARAMETER, args
@@ -228,12 +229,20 @@ class _Reducers(Mapping):
         if type(data) is Fake and data.device_name == "meta":
             dtype = of(data.dtype)
             return _META, (dtype, tuple(data.shape), _steps(data, dtype), t.requires_grad)
-        data = concrete(t, "save()")
-        dtype = of(data.dtype)
-        stored, data, start = self.storages.of(data, dtype)
+        data = _held(t)
+        dtype, marks = of(data.dtype), marks_of(data)
+        stored, data, start = self.storages.of(remarked(data, 0), dtype)
         args = (stored, start // dtype.itemsize, tuple(data.shape), _steps(data, dtype),
                 t.requires_grad, OrderedDict())  # fmt: skip
-        return (_TENSOR, args) if dtype.name in _TYPED else (_TENSOR3, (*args, dtype))
+        about = {name: True for name, mark in (("conj", CONJ), ("neg", NEG)) if marks & mark}
+        args = args if dtype.name in _TYPED else (*args, dtype)
+        return _TENSOR if dtype.name in _TYPED else _TENSOR3, (*args, about) if about else args
+
+
+def _held(t: Tensor):
+    """The array of a tensor, as it is meant or as it lies with marks of what it means."""
+    data = concrete(t, "save()")
+    return t._payload if marks_of(t._payload) and isinstance(t._payload, np.ndarray) else data
 
 
 def _pickler(module: ModuleType, file: IO[bytes], protocol: int, storages: _Storages, old: bool):

@@ -5,7 +5,18 @@ cost as much as these.  Nothing is loaded before a program asks for it.  Read ne
 """
 
 from ..absent import getter as _getter
-from . import dropout, elementwise, factories, inplace, masked, products, reductions, shapes
+from . import (
+    dropout,
+    elementwise,
+    factories,
+    indexing,
+    inplace,
+    joining,
+    masked,
+    products,
+    reductions,
+    shapes,
+)
 from .construct import (
     sparse_bsc_tensor,
     sparse_bsr_tensor,
@@ -14,6 +25,7 @@ from .construct import (
     sparse_csc_tensor,
     sparse_csr_tensor,
 )
+from .diagonals import spdiags
 from .functions import addmm, as_sparse_gradcheck, mm
 from .invariants import check_sparse_tensor_invariants
 from .products import sampled_addmm
@@ -21,6 +33,7 @@ from .reductions import sum
 from .scipy_forms import from_scipy, to_scipy
 from .semi_structured import SparseSemiStructuredTensor, to_sparse_semi_structured
 from .softmax import log_softmax, softmax
+from .solve import spsolve
 
 __all__ = [
     "SparseSemiStructuredTensor",
@@ -38,10 +51,13 @@ __all__ = [
     "sparse_coo_tensor",
     "sparse_csc_tensor",
     "sparse_csr_tensor",
+    "spdiags",
+    "spsolve",
     "sum",
     "to_scipy",
     "to_sparse_semi_structured",
 ]
 __getattr__ = _getter(__name__)
 # loaded for what they add to the classes
-_RULES = dropout, elementwise, factories, inplace, masked, products, reductions, shapes
+_RULES = (dropout, elementwise, factories, indexing, inplace, joining, masked, products, reductions,
+          shapes)

@@ -15,6 +15,7 @@ from ..core.handle import Tensor
 from ..creation import tensor
 from ..table.packets import ops
 from . import invariants
+from .memo import known
 from .tensor import CLASSES, Coo, SparseTensor
 
 NAMES = {"strided": "Strided", "sparse_coo": "Sparse", "sparse_csr": "SparseCsr",
@@ -48,9 +49,18 @@ def _integers(given: Any, name: str, device: Any) -> Tensor:
                 f"{name} must not require grad: integers have no derivative "
                 f"({errors.user_line(3)})", f"{name}: {given.dtype.name}{list(given.shape)}",
                 f"{name}.detach()"))
-        return given.detach() if device is None else given.detach().to(device)
+        if device is None or given.device == device:
+            return known(given.detach, given)
+        return known(lambda: given.detach().to(device), given)
     found = tensor(given, device=device)
     return found if found.numel() else found.to(dt.int64)  # `[]` says no dtype
+
+
+def _place(device: Any, values: Any) -> Any:
+    """The device of integers: that of the values, if nobody says; those of `meta` are numbers."""
+    if device is not None or not isinstance(values, Tensor) or values.device.type == "meta":
+        return device
+    return values.device
 
 
 def _wrong_call(name: str, takes: str, *given: Any) -> Exception:
@@ -93,7 +103,9 @@ def sparse_coo_tensor(
         at = ops.zeros((len(shape), 0), dtype=dt.int64, device=device)
         held = ops.zeros(0, dtype=dtype or dt.default(), device=device)
         return Coo.make(at, held.requires_grad_(requires_grad), shape, True)
-    at = _integers(indices, "indices", device).to(dt.int64)
+    at = _integers(indices, "indices", _place(device, values))
+    if at.dtype is not dt.int64:
+        at = known(lambda given=at: given.to(dt.int64), at)
     if at.ndim != 2:
         raise errors.ShapeError(
             f"indices must be sparse_dim x nnz, but got: {list(at.shape)} ({errors.user_line(2)})")
@@ -118,12 +130,12 @@ def _size_coo(at: Tensor, values: Tensor) -> tuple:
     """The smallest size that has all entries."""
     if not at.shape[1]:
         return (*[0] * at.shape[0], *values.shape[1:])
-    low = at.amin(1).tolist()
+    low, high = known(lambda: (at.amin(1).tolist(), at.amax(1).tolist()), at)
     for k, n in enumerate(low):
         if n < 0:
             raise errors.RefusedValue(
                 f"found negative index {n} for dim {k} ({errors.user_line(3)})")
-    return (*[n + 1 for n in at.amax(1).tolist()], *values.shape[1:])
+    return (*[n + 1 for n in high], *values.shape[1:])
 
 
 def sparse_compressed_tensor(
@@ -143,8 +155,9 @@ def sparse_compressed_tensor(
 def _compressed(cls: Any, compressed_indices: Any, plain_indices: Any, values: Any, size: Any,
                 dtype: Any, device: Any, requires_grad: bool, check_invariants: bool | None):
     first, second = invariants._NAMES[cls.kind][:2]
-    compressed = _integers(compressed_indices, first, device)
-    plain = _integers(plain_indices, second, device)
+    place = _place(device, values)
+    compressed = _integers(compressed_indices, first, place)
+    plain = _integers(plain_indices, second, place)
     held = _values(values, dtype, device, requires_grad)
     if not isinstance(plain_indices, Tensor) and not plain.numel():
         plain = plain.to(compressed.dtype)
@@ -165,7 +178,7 @@ def _size_compressed(cls: Any, compressed: Tensor, plain: Tensor, values: Tensor
     d = compressed.ndim - 1
     high, wide = values.shape[d + 1:d + 3] if cls.blocked else (1, 1)
     long = compressed.shape[-1] - 1
-    short = int(plain.max()) + 1 if plain.numel() else 0
+    short = known(lambda: int(plain.max()), plain) + 1 if plain.numel() else 0
     n, m = (long * high, short * wide) if cls.by_rows else (short * high, long * wide)
     return (*compressed.shape[:-1], n, m, *values.shape[d + (3 if cls.blocked else 1):])
 

@@ -49,13 +49,14 @@ def to_dense(t: SparseTensor, dtype: Any = None, masked_grad: bool | None = None
         found = values.sum(0, dtype=values.dtype) if values.dtype is not dt.bool_ else values.any(0)
         return found.reshape(t.shape)
     count = _count(sizes)
+    if not count:  # then there are no entries, whose history goes on
+        return values[:0].reshape(t.shape)
     zeros = ops.zeros((count, *dense), dtype=values.dtype, device=values.device)
-    if count:  # also without entries: their history goes on
-        at = patterns.keys(coo.indices_part, sizes)
-        if values.dtype is dt.bool_:
-            zeros = zeros.long().index_add(0, at, values.long()) > 0
-        else:
-            zeros = zeros.index_add(0, at, values)
+    at = patterns.keys(coo.indices_part, sizes)
+    if values.dtype is dt.bool_:
+        zeros = zeros.long().index_add(0, at, values.long()) > 0
+    else:
+        zeros = zeros.index_add(0, at, values)
     return zeros.reshape(t.shape)
 
 
@@ -74,7 +75,8 @@ def to_coo(t: SparseTensor) -> Coo:
         if not t.batch_dims:
             return ops.stack([rows, cols])
         count = _count(t.shape[:t.batch_dims])
-        block = ops.arange(count).repeat_interleave(rows.shape[0] // max(count, 1))
+        block = ops.arange(count, device=rows.device).repeat_interleave(
+            rows.shape[0] // max(count, 1))
         lead = patterns.unkeyed(block, tuple(t.shape[:t.batch_dims]))
         return ops.cat([lead, ops.stack([rows - block * n, cols - block * m])])
 
@@ -166,8 +168,11 @@ def _matrix_of(coo: Coo) -> tuple[tuple, Tensor, Tensor, Tensor]:
 
 
 def compressed_of(coo: Coo, cls: type[Compressed], blocks: tuple | None,
-                  index: Any = dt.int64) -> Compressed:
-    """Matrices with coordinates, once each and in order, as rows or columns one after another."""
+                  index: Any = dt.int64, even: bool = False) -> Compressed:
+    """Matrices with coordinates, once each and in order, as rows or columns one after another.
+
+    `even` says that those of a batch are known to have equally many entries.
+    """
     if coo.sparse_dim() < 2:
         _refuse(f"to_sparse_{cls.kind}: a compressed tensor has two sparse dims at least, this one "
                 f"has {coo.sparse_dim()}", coo, "x.to_dense().to_sparse(layout=...)")
@@ -179,14 +184,14 @@ def compressed_of(coo: Coo, cls: type[Compressed], blocks: tuple | None,
     def find() -> tuple:
         batch, number, rows, cols = _matrix_of(coo)
         if blocks is not None:
-            return _block_pattern(cls, batch, number, rows, cols, (n, m), blocks, index)
+            return _block_pattern(cls, batch, number, rows, cols, (n, m), blocks, index, even)
         long, short, size = (rows, cols, n) if cls.by_rows else (cols, rows, m)
         order = None
         key = number * size + long
         if not cls.by_rows:
             order = ops.argsort(key, stable=True)
             key, short = key[order], short[order]
-        return (*_cut(batch, key, short, size, index), order, None)
+        return (*_cut(batch, key, short, size, index, even), order, None)
 
     compressed, plain, order, count = kept(
         coo.indices_part, f"{cls.kind} {tuple(coo.shape)} {blocks} {index}", find)
@@ -200,7 +205,7 @@ def compressed_of(coo: Coo, cls: type[Compressed], blocks: tuple | None,
 
 
 def _block_pattern(cls: type[Compressed], batch: tuple, number: Tensor, rows: Tensor, cols: Tensor,
-                   shape: tuple, blocks: tuple, index: Any) -> tuple:
+                   shape: tuple, blocks: tuple, index: Any, even: bool) -> tuple:
     """(integers, place of each entry in the values of all blocks, number of blocks)."""
     high, wide = blocks
     down, across = rows.div(high, rounding_mode="floor"), cols.div(wide, rounding_mode="floor")
@@ -212,10 +217,10 @@ def _block_pattern(cls: type[Compressed], batch: tuple, number: Tensor, rows: Te
     inside = inverse * (high * wide) + rows.remainder(high) * wide + cols.remainder(wide)
     step = max(step, 1)
     long, short = places.div(step, rounding_mode="floor"), places.remainder(step)
-    return (*_cut(batch, long, short, size, index), inside, count)
+    return (*_cut(batch, long, short, size, index, even), inside, count)
 
 
-def _cut(batch: tuple, key: Tensor, short: Tensor, size: int, index: Any) -> tuple:
+def _cut(batch: tuple, key: Tensor, short: Tensor, size: int, index: Any, even: bool) -> tuple:
     """(compressed, plain) of entries in order, whose rows are numbered through a batch."""
     matrices = _count(batch)
     starts = pointers(key, matrices * size)
@@ -224,7 +229,7 @@ def _cut(batch: tuple, key: Tensor, short: Tensor, size: int, index: Any) -> tup
     ends = starts[:-1].reshape(matrices, size)[:, :1] if size else starts[:1].expand(matrices, 1)
     ends = ops.cat([ends.reshape(-1), starts[-1:]])
     each = key.shape[0] // max(matrices, 1)
-    if bool(((ends[1:] - ends[:-1]) != each).any()):
+    if not even and bool(((ends[1:] - ends[:-1]) != each).any()):
         raise errors.RefusedValue(errors.text(
             f"Expect the same number of specified elements per batch. ({errors.user_line(3)})",
             f"elements of each: {(ends[1:] - ends[:-1]).tolist()}",
@@ -253,7 +258,7 @@ def _entries_of(cls: type[Compressed]) -> Any:
 
 def pointers(sorted_places: Tensor, size: int) -> Tensor:
     """How many of sorted places are before each number: the compressed form."""
-    counts = ops.zeros(size + 1, dtype=sorted_places.dtype).index_add(
+    counts = ops.zeros(size + 1, dtype=sorted_places.dtype, device=sorted_places.device).index_add(
         0, sorted_places + 1, ops.ones_like(sorted_places))
     return counts.cumsum(0)
 

@@ -20,7 +20,8 @@ from ..parts.rules import rule, shown
 from ..table.packets import ops
 from ..threads.blocks import outside
 from . import patterns
-from .tensor import Compressed, Coo, SparseTensor
+from .memo import known
+from .tensor import Coo, SparseTensor
 
 _zeros: dict = {}  # operator, dtypes and numbers -> does it keep zeros?
 
@@ -79,12 +80,12 @@ def _asked(ov, flat: tuple) -> bool:
 
     masks = [i for i, v in enumerate(flat) if isinstance(v, Tensor) and v.ndim and not (
         isinstance(v, SparseTensor))]
-    with no_grad(), outside():
+    with no_grad(), outside(anything=True):
         for chosen in itertools.product((False, True), repeat=len(masks)):
-            zeros = [ops.zeros((), dtype=v.dtype) if isinstance(v, SparseTensor)
+            zeros = [ops.zeros((), dtype=v.dtype, device=v.device) if isinstance(v, SparseTensor)
                      else v.detach() if isinstance(v, Tensor) else v for v in flat]
             for i, value in zip(masks, chosen):
-                zeros[i] = ops.full((), value, dtype=dt.bool_)
+                zeros[i] = ops.full((), value, dtype=dt.bool_, device=flat[i].device)
             if bool(bind(ov, tuple(zeros)).count_nonzero()):
                 return False
     return True
@@ -108,10 +109,6 @@ def _expanded(t: SparseTensor, shape: tuple) -> SparseTensor:
         t = t.coalesce()
     if tuple(t.shape) == tuple(shape):
         return t
-    lead = len(shape) - t.ndim
-    if isinstance(t, Compressed) and tuple(shape[lead:]) == tuple(t.shape):  # a batch of it
-        parts = [getattr(t, name) for name in t.names]
-        return t.make(*[p.expand(*shape[:lead], *p.shape) for p in parts], tuple(shape))
     from .shapes import expand
 
     return expand(t, shape)
@@ -129,29 +126,39 @@ def on_one_pattern(given: list[SparseTensor]) -> tuple[SparseTensor, list[Tensor
             f"({errors.user_line(4)})", [shown(v) for v in given],
             "convert them: x.to_sparse(sparse_dim)"))
     sizes = tuple(first.shape[:coos[0].sparse_dim()])
-    found = patterns.distinct(ops.cat([c.indices_part for c in coos], 1), sizes)
-    count, start, values = found.indices.shape[1], 0, []
-    for c in coos:
-        at = found.inverse[start:start + c._nnz()]
-        start += c._nnz()
-        values.append(_placed(c.values_part, at, count))
-    joined = Coo.make(found.indices, values[0], first.shape, True)
+    places, parts = joined_places(coos, sizes)
+    values = [_placed(c.values_part, at, places.shape[1]) for c, at in zip(coos, parts)]
+    joined = Coo.make(places, values[0], first.shape, True)
     out = like(first, joined)
     if out is not joined:
         values = [sparse_values(joined.with_carrier(v), out) for v in values]
     return out, values
 
 
+def joined_places(coos: list[Coo], sizes: tuple) -> tuple[Tensor, list[Tensor]]:
+    """(The places of several tensors, each once and in order; which of them each entry is at)."""
+    def find() -> tuple:
+        found = patterns.distinct(ops.cat([c.indices_part for c in coos], 1), sizes)
+        return found.indices, found.inverse.split([c._nnz() for c in coos])
+
+    return known(find, *[c.indices_part for c in coos])
+
+
 def sparse_values(t: Coo, pattern: SparseTensor) -> Tensor:
     """The values of one tensor at the entries of another, zero where it has none."""
     coo = t.coalesce()
     sizes = tuple(t.shape[:coo.sparse_dim()])
-    ours = patterns.keys(coo.indices_part, sizes)
-    wanted = patterns.keys(ops.stack(list(pattern.coordinates())), sizes)
-    if not ours.shape[0]:
-        return ops.zeros((wanted.shape[0], *coo.values_part.shape[1:]), dtype=t.dtype)
-    at = ops.searchsorted(ours, wanted).clamp(max=ours.shape[0] - 1)
-    there = (ours[at] == wanted).reshape(-1, *[1] * coo.dense_dim())
+    wanted = pattern.coordinates()
+    if not coo._nnz():  # zeros with its history
+        return _placed(coo.values_part, coo.indices_part.sum(0), wanted[0].shape[0])
+
+    def find() -> tuple:
+        ours = patterns.keys(coo.indices_part, sizes)
+        asked = patterns.keys(ops.stack(list(wanted)), sizes)
+        at = ops.searchsorted(ours, asked).clamp(max=ours.shape[0] - 1)
+        return at, (ours[at] == asked).reshape(-1, *[1] * coo.dense_dim())
+
+    at, there = known(find, coo.indices_part, *wanted)
     return ops.where(there, coo.values_part[at], 0)
 
 
@@ -179,7 +186,7 @@ def _equal(x: Tensor, y: Tensor) -> bool:
         return True
     if x.shape != y.shape:
         return False
-    return bool((x == y).all())
+    return known(lambda: bool((x == y).all()), x, y)
 
 
 def as_coo(t: SparseTensor) -> Coo:
@@ -239,8 +246,9 @@ def _union(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
             f"({errors.user_line(4)})")
     dtype = dt.promote_types(x.dtype, y.dtype)
     values = y.values_part if type(alpha) is int and alpha == 1 else y.values_part * alpha
-    out = Coo.make(ops.cat([x.indices_part, y.indices_part], 1),
-                   ops.cat([x.values_part.to(dtype), values.to(dtype)]), a.shape, False)
+    places = known(lambda: ops.cat([x.indices_part, y.indices_part], 1), x.indices_part,
+                   y.indices_part)
+    out = Coo.make(places, ops.cat([x.values_part.to(dtype), values.to(dtype)]), a.shape, False)
     full = 1
     for n in a.shape[:x.sparse_dim()]:
         full = full * n
@@ -296,14 +304,19 @@ def _intersection(x: Coo, y: Coo) -> Coo:
             f"mul: the tensors have {x.sparse_dim()} and {y.sparse_dim()} sparse dims "
             f"({errors.user_line(4)})")
     sizes = tuple(x.shape[:x.sparse_dim()])
-    ours, theirs = patterns.keys(x.indices_part, sizes), patterns.keys(y.indices_part, sizes)
-    at = ops.searchsorted(theirs, ours).clamp(max=max(theirs.shape[0] - 1, 0))
-    if not theirs.shape[0]:
-        both = ops.zeros(ours.shape, dtype=dt.bool_)
-    else:
-        both = theirs[at] == ours
-    values = x.values_part[both] * y.values_part[at[both]]
-    return Coo.make(x.indices_part[:, both], values, x.shape, True)
+
+    def find() -> tuple:
+        ours, theirs = patterns.keys(x.indices_part, sizes), patterns.keys(y.indices_part, sizes)
+        at = ops.searchsorted(theirs, ours).clamp(max=max(theirs.shape[0] - 1, 0))
+        if not theirs.shape[0]:
+            both = ops.zeros(ours.shape, dtype=dt.bool_, device=ours.device)
+        else:
+            both = theirs[at] == ours
+        which = both.nonzero().squeeze(1)
+        return x.indices_part[:, which], which, at[which]
+
+    places, first, second = known(find, x.indices_part, y.indices_part)
+    return Coo.make(places, x.values_part[first] * y.values_part[second], x.shape, True)
 
 
 def gathered(dense: Tensor, t: SparseTensor) -> Tensor:

@@ -246,7 +246,8 @@ def on_both(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         return a.to_dense(), b.to_dense()
     at = ops.cat([x.indices_part, y.indices_part], 1)
     found = patterns.distinct(at, tuple(x.shape[:x.sparse_dim()])).indices
-    wide = Coo.make(found, ops.empty((found.shape[1], *x.values_part.shape[1:])), x.shape, True)
+    values = ops.empty((found.shape[1], *x.values_part.shape[1:]), device=x.device)
+    wide = Coo.make(found, values, x.shape, True)
     return sparse_mask(x, wide).values_part, sparse_mask(y, wide).values_part
 
 
@@ -288,7 +289,8 @@ def sparse_resize_(t: Coo, size: Any, sparse_dim: int, dense_dim: int) -> Coo:
         more = n - values.shape[k + 1]
         if more:
             wide = (*values.shape[:k + 1], more, *values.shape[k + 2:])
-            values = ops.cat([values, ops.zeros(wide, dtype=values.dtype)], k + 1)
+            zeros = ops.zeros(wide, dtype=values.dtype, device=values.device)
+            values = ops.cat([values, zeros], k + 1)
     t.write_all(Coo.make(t.indices_part, values, size, t.coalesced), "sparse_resize")
     return t
 
@@ -311,6 +313,28 @@ def _checked(t: Any, size: Any, sparse_dim: int, dense_dim: int) -> tuple:
         _refuse(f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, "
                 f"sparse_dim = {sparse_dim}, dense_dim = {dense_dim}", t)
     return size
+
+
+@rule(SparseTensor, "resize_")
+def resize_(t: SparseTensor, size: Any, memory_format: Any = None) -> SparseTensor:
+    """Become a tensor of rows, or of columns, with more of them; entries stay."""
+    if not isinstance(t, Compressed):
+        return t._no_memory()
+    size, d = tuple(int(n) for n in size), t.batch_dims
+    if len(size) != t.ndim or (*size[:d], *size[d + 2:]) != (*t.shape[:d], *t.shape[d + 2:]) or any(
+            n < m for n, m in zip(size, t.shape)):
+        _refuse(f"resize_: a sparse {t.kind.upper()} tensor can get more rows and columns, and "
+                f"nothing else: from {list(t.shape)} to {list(size)}", t, cure="x[:rows, :columns] "
+                "for less, x.reshape(...) for another shape")
+    blocks = t.values_part.shape[d + 1:d + 3] if t.blocked else (1, 1)
+    if any(n % b for n, b in zip(size[d:], blocks)):
+        _refuse(f"resize_: {list(size[d:d + 2])} is not divisible by the blocks, {list(blocks)}", t)
+    long = 0 if t.by_rows else 1
+    more = size[d + long] // blocks[long] + 1 - t.compressed_part.shape[-1]
+    last = t.compressed_part[..., -1:]
+    wide = ops.cat([t.compressed_part, last.expand(*last.shape[:-1], more)], -1)
+    t.write_all(t.make(wide, t.plain_part, t.values_part, size), "resize")
+    return t
 
 
 def resize_as_sparse_(t: Tensor, other: SparseTensor) -> Tensor:

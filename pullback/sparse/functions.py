@@ -12,6 +12,7 @@ from ..parts.rules import shown
 from ..table.packets import ops
 from . import patterns
 from .elementwise import as_coo
+from .memo import kept
 from .products import check, is_one, is_zero
 from .tensor import Coo, SparseTensor
 from .weighted import mm_reduce
@@ -55,7 +56,7 @@ def _rows(a: SparseTensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """(Which rows of a sparse matrix have entries, the product's rows there)."""
     check(a, b)
     rows, cols, values = a.entries()
-    found = patterns.distinct(rows.unsqueeze(0), (a.shape[0],))
+    found = kept(rows, "which rows", lambda: patterns.distinct(rows.unsqueeze(0), (a.shape[0],)))
     out = ops._spmm(found.inverse, cols, values, b, found.indices.shape[1])
     return found.indices, out
 

@@ -33,6 +33,14 @@ def write(ov, flat: tuple):
         surface.inplace(ov, (values, *flat[1:]))
         return x
     name = ov.op.base_name
+    if ov.kind == "view":  # another shape
+        x.write_all(bind(ov, flat), name)
+        return x
+    if ov.kind == "random":  # what is there, anew
+        x.write_all(x.with_carrier(bind(ov, (x.values_part, *flat[1:]))), name)
+        return x
+    if state.record[state.mode]:  # the operator may keep values that are written then
+        flat = (x.with_carrier(x.values_part.clone()), *flat[1:])
     x.write_all(fitted(x, bind(ov, flat), name), name)
     return x
 

@@ -9,12 +9,14 @@ pattern before something reads memory by them (`inside`, `inside_compressed`).
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import errors
+from ..array.device import lookup
 from ..core.handle import Tensor
 from .memo import kept, kept_with
 
@@ -120,14 +122,14 @@ def _check_inside(at: Tensor, sizes: tuple) -> bool:
     array = _array(at)
     if array is None or not array.size:
         return True
-    low, high = array.min(1), array.max(1)
+    low, high = array.min(1).tolist(), array.max(1).tolist()
     for k, size in enumerate(sizes):
         if low[k] < 0:
-            refuse(f"found negative index {int(low[k])} for dim {k}",
+            refuse(f"found negative index {low[k]} for dim {k}",
                    f"entry: {int(array[k].argmin())}")
         if high[k] >= size:
             refuse(f"size is inconsistent with indices: for dim {k}, size is {size} but found "
-                   f"index {int(high[k])}", f"entry: {int(array[k].argmax())}")
+                   f"index {high[k]}", f"entry: {int(array[k].argmax())}")
     return True
 
 
@@ -136,10 +138,11 @@ def check_coalesced(at: Tensor, shape: tuple) -> None:
     array = _array(at)
     if array is None or array.shape[1] < 2:
         return
-    flat = np.zeros(array.shape[1], np.int64)
+    xp = lookup(array)[1]
+    flat = xp.zeros(array.shape[1], np.int64)
     for row, size in zip(array, shape):
         flat = flat * size + row
-    wrong = np.flatnonzero(flat[1:] <= flat[:-1])
+    wrong = xp.flatnonzero(flat[1:] <= flat[:-1])
     if wrong.size:
         refuse("cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor",
                f"entry {int(wrong[0]) + 1} is at {array[:, wrong[0] + 1].tolist()}, the one "
@@ -235,9 +238,12 @@ def _disorder(compressed: Any, plain: Any) -> tuple | None:
     n = plain.shape[-1]
     if n < 2:
         return None
-    starts = np.zeros((*plain.shape[:-1], n + 1), bool)
-    np.put_along_axis(starts, np.clip(compressed, 0, n).astype(np.int64), True, -1)
-    wrong = np.argwhere((plain[..., 1:] <= plain[..., :-1]) & ~starts[..., 1:n])
+    xp = lookup(plain)[1]
+    starts = xp.zeros((math.prod(plain.shape[:-1]), n + 1), bool)
+    ends = xp.clip(compressed, 0, n).reshape(starts.shape[0], compressed.shape[-1])
+    starts[xp.arange(starts.shape[0])[:, None], ends] = True
+    starts = starts.reshape(*plain.shape[:-1], n + 1)
+    wrong = xp.argwhere((plain[..., 1:] <= plain[..., :-1]) & ~starts[..., 1:n])
     return None if not wrong.size else (*wrong[0, :-1].tolist(), int(wrong[0, -1]) + 1)
 
 
@@ -256,6 +262,7 @@ def check_numbers(t: Any, ordered: bool = True) -> None:
     compressed, plain = _array(t.compressed_part), _array(t.plain_part)
     if compressed is None or plain is None:
         return  # inside of a transform: the kernels look
+    xp = lookup(plain)[1]
     first, second, long, short = _NAMES[t.kind]
     d, n = t.batch_dims, plain.shape[-1]
     block = tuple(t.values_part.shape[d + 1:d + 3]) if t.blocked else (1, 1)
@@ -263,13 +270,13 @@ def check_numbers(t: Any, ordered: bool = True) -> None:
 
     def hold(wrong: Any, said: str, of: Any) -> None:
         if wrong.any():
-            at = tuple(np.argwhere(wrong)[0].tolist())
+            at = tuple(xp.argwhere(wrong)[0].tolist())
             refuse(f"`{said}` is not satisfied.", f"first at {list(at)}: {of[at]}",
                    f"{short} = {size}, nnz = {n}")
 
     hold(compressed[..., :1] != 0, f"{first}[..., 0] == 0", compressed)
     hold(compressed[..., -1] != n, f"{first}[..., -1] == nnz", compressed[..., -1])
-    steps = np.diff(compressed, axis=-1)
+    steps = xp.diff(compressed, axis=-1)
     hold((steps < 0) | (steps > size),
          f"0 <= {first}[..., 1:] - {first}[..., :-1] <= {short}", steps)
     hold((plain < 0) | (plain >= size), f"0 <= {second} < {short}", plain)

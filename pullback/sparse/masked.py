@@ -10,6 +10,7 @@ from typing import Any
 from .. import errors
 from ..core.handle import Tensor
 from ..parts.rules import rule
+from ..table.packets import ops
 from . import reductions
 from .elementwise import as_coo, coalesced, gathered, like, sparse_values
 from .softmax import softmax_of
@@ -26,6 +27,20 @@ def sparse_mask(t: Any, mask: SparseTensor) -> SparseTensor:
     if isinstance(t, SparseTensor):
         return mask.with_entries(sparse_values(as_coo(t), mask))
     return mask.with_entries(gathered(t, mask))
+
+
+def projected(t: SparseTensor, mask: SparseTensor, accumulate: bool = False) -> SparseTensor:
+    """The entries of a tensor where a mask has one, zeros for the others; `accumulate` counts how
+    many it has there."""
+    if tuple(t.shape) != tuple(mask.shape):
+        raise errors.ShapeError(
+            f"_sparse_mask_projection(): self has size {list(t.shape)} but mask has size "
+            f"{list(mask.shape)} ({errors.user_line(2)})")
+    coo = as_coo(mask)
+    ones = Coo.make(coo.indices_part, ops.ones_like(coo.values_part.detach()), t.shape,
+                    coo.coalesced)
+    count = sparse_values(ones, t)
+    return t.with_entries(t.entry_values() * (count if accumulate else (count != 0).to(t.dtype)))
 
 
 def selected(t: SparseTensor, mask: Tensor | None) -> SparseTensor:

@@ -34,6 +34,7 @@ def unkeyed(numbers: Tensor, sizes: tuple) -> Tensor:
     """The coordinates of such numbers."""
     found = []
     for size in reversed(sizes[1:]):
+        size = size if type(size) is not int else max(size, 1)  # none is in a dim of size zero
         found.append(numbers.remainder(size))
         numbers = numbers.div(size, rounding_mode="floor")
     return ops.stack([numbers, *reversed(found)])
@@ -44,7 +45,8 @@ def distinct(indices: Tensor, sizes: tuple) -> Distinct:
     def find() -> Distinct:
         if not indices.shape[0]:  # one number with several values
             n = indices.shape[1]
-            return Distinct(indices[:, :min(n, 1)], ops.zeros(n, dtype=indices.dtype))
+            zeros = ops.zeros(n, dtype=indices.dtype, device=indices.device)
+            return Distinct(indices[:, :min(n, 1)], zeros)
         found, inverse = ops._unique(keys(indices, sizes), True, True)
         return Distinct(unkeyed(found, sizes), inverse)
 
@@ -93,10 +95,9 @@ def places(t: Any) -> tuple[Tensor, Tensor]:
             rows = rows + step * (sizes[0] // high)
         if not t.blocked:
             return rows, cols
-        rows = (rows.reshape(-1, 1, 1) * high + ops.arange(high).reshape(1, -1, 1)).expand(
-            -1, high, wide)
-        cols = (cols.reshape(-1, 1, 1) * wide + ops.arange(wide).reshape(1, 1, -1)).expand(
-            -1, high, wide)
+        down, across = [ops.arange(size, device=plain.device) for size in (high, wide)]
+        rows = (rows.reshape(-1, 1, 1) * high + down.reshape(1, -1, 1)).expand(-1, high, wide)
+        cols = (cols.reshape(-1, 1, 1) * wide + across.reshape(1, 1, -1)).expand(-1, high, wide)
         return rows.reshape(-1), cols.reshape(-1)
 
     return kept_with(t, "places", find)

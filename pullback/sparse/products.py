@@ -255,11 +255,12 @@ def product_places(x: tuple, y: tuple, sizes: tuple) -> Tensor:
     rows, cols, inner, outer = (*x[:2], *y[:2])
     order = ops.argsort(inner, stable=True)
     inner, outer = inner[order], outer[order]
-    starts = ops.searchsorted(inner.contiguous(), ops.arange(k + 1))
+    starts = ops.searchsorted(inner.contiguous(), ops.arange(k + 1, device=inner.device))
     counts = (starts[1:] - starts[:-1])[cols]
-    left = ops.arange(cols.shape[0]).repeat_interleave(counts)
+    left = ops.arange(cols.shape[0], device=cols.device).repeat_interleave(counts)
     before = counts.cumsum(0) - counts
-    right = starts[:-1][cols][left] + ops.arange(left.shape[0]) - before[left]
+    number = ops.arange(left.shape[0], device=left.device)
+    right = starts[:-1][cols][left] + number - before[left]
     return patterns.distinct(ops.stack([rows[left], outer[right]]), (m, n)).indices
 
 

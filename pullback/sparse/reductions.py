@@ -59,7 +59,8 @@ class Reduced:
             found = patterns.distinct(coo.indices_part[self.stay], sizes)
             count = found.indices.shape[1]
             ones = ops.ones_like(found.inverse)
-            present = ops.zeros(count, dtype=ones.dtype).index_add(0, found.inverse, ones)
+            zeros = ops.zeros(count, dtype=ones.dtype, device=ones.device)
+            present = zeros.index_add(0, found.inverse, ones)
             return found.inverse, count, found.indices, present
 
         return Segments(*kept(coo.indices_part, f"segments {self.stay}", find), places)
@@ -130,7 +131,7 @@ class Reduced:
             full = [1 if d in self.dims else n for d, n in enumerate(t.shape)]
             return values.reshape(full if self.keepdim else shape)
         if s.at is None:
-            indices = ops.zeros((0, 1), dtype=dt.int64)
+            indices = ops.zeros((0, 1), dtype=dt.int64, device=values.device)
             values = values.unsqueeze(0)
         else:
             indices = s.indices
@@ -157,7 +158,7 @@ def _with_dims(indices: Tensor, values: Tensor, shape: list, dims: list) -> tupl
     rows = list(indices.unbind(0))
     for d in dims:
         if d <= len(rows):
-            rows.insert(d, ops.zeros(values.shape[0], dtype=dt.int64))
+            rows.insert(d, ops.zeros(values.shape[0], dtype=dt.int64, device=values.device))
         else:
             values = values.unsqueeze(d - len(rows) + 1)
         shape = [*shape[:d], 1, *shape[d:]]

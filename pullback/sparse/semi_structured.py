@@ -35,9 +35,9 @@ class SparseSemiStructuredTensor(PartsTensor):
     def meta(self) -> bool:
         return self.transposed
 
-    def take(self, other: PartsTensor) -> None:
+    def become(self, other: PartsTensor) -> None:
         self.transposed = other.meta()
-        super().take(other)
+        super().become(other)
 
     @classmethod
     def join(cls, parts: dict, meta: bool) -> SparseSemiStructuredTensor:

@@ -13,7 +13,7 @@ from ..core.handle import Tensor
 from ..parts.rules import rule, shown
 from ..table.packets import ops
 from . import patterns
-from .elementwise import coalesced
+from .elementwise import as_coo, coalesced, sparse_values
 from .tensor import SparseTensor
 
 
@@ -38,11 +38,29 @@ def softmax_of(t: SparseTensor, dim: int, dtype: Any = None, log: bool = False) 
     return t.with_entries(out - sums.log()[at] if log else powers / sums[at])
 
 
+def softmax_backward(grad: SparseTensor, output: SparseTensor, dim: int,
+                     log: bool = False) -> SparseTensor:
+    """The gradient of a softmax, or of its logarithm, from its result."""
+    d = wrap_dim(dim, output.ndim)
+    out, coordinates = output.entry_values(), output.coordinates()
+    g = sparse_values(as_coo(grad), output)
+    if d >= len(coordinates):
+        d = d - len(coordinates) + 1
+        return output.with_entries(g - out.exp() * g.sum(d, True) if log
+                                   else out * (g - (g * out).sum(d, True)))
+    at, count = _segments(output, coordinates, d)
+    zeros = ops.zeros((count, *out.shape[1:]), dtype=out.dtype, device=out.device)
+    if log:
+        return output.with_entries(g - out.exp() * zeros.index_add(0, at, g)[at])
+    return output.with_entries(out * (g - zeros.index_add(0, at, g * out)[at]))
+
+
 def _segments(t: SparseTensor, coordinates: tuple, dim: int) -> tuple[Tensor, int]:
     """(Entry -> number of the line along a dim that it is on, how many lines there are)."""
     others = [d for d in range(len(coordinates)) if d != dim]
     if not others:
-        return ops.zeros(t.entry_values().shape[0], dtype=coordinates[0].dtype), 1
+        return ops.zeros(t.entry_values().shape[0], dtype=coordinates[0].dtype,
+                         device=coordinates[0].device), 1
     sizes = tuple([t.shape[d] for d in others])
     if len(others) == 1:
         return coordinates[others[0]], sizes[0]

@@ -96,7 +96,13 @@ class SparseTensor(PartsTensor):
         raise self._refused("a sparse tensor has no memory of its own to show or to resize",
                             errors.LayoutError, "x.sparse_resize_(...), or act on .values()")
 
-    set_ = is_set_to = resize_ = resize = resize_as = _no_memory
+    set_ = is_set_to = resize = resize_as = _no_memory
+
+    def resize_(self, *size: Any, memory_format: Any = None):
+        """Become a matrix of more rows or columns; entries stay."""
+        from .factories import resize_
+
+        return resize_(self, size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
 
     def numpy(self, *, force: bool = False):
         raise self._refused("can't convert Sparse layout tensor to numpy",
@@ -131,6 +137,12 @@ class SparseTensor(PartsTensor):
         else:
             self.write_all(emptied(self), "zero")
         return self
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise self._refused(
+            "Cannot assign to a sparse tensor: what it has entries for is decided when it is made",
+            errors.ArgumentError, "add what is missing, x + y, choose by a mask, torch.where(mask, "
+            "y, x), write x.values(), or assign to x.to_dense()")
 
     def __bool__(self) -> bool:
         return bool(self.to_dense())
@@ -214,9 +226,9 @@ class Coo(SparseTensor):
         """What files say of it; PyTorch keeps no history of values with coordinates."""
         return self._indices(), self._values(), self.shape, self.coalesced
 
-    def take(self, other: Coo) -> None:
+    def become(self, other: Coo) -> None:
         self.coalesced = other.coalesced
-        super().take(other)
+        super().become(other)
 
     @property
     def is_sparse(self) -> bool:
@@ -274,7 +286,7 @@ class Coo(SparseTensor):
 
     def own_values(self) -> Tensor:
         if not self.coalesced:
-            self.take(self.coalesce())
+            self.become(self.coalesce())
         return self.values_part
 
     def added_to(self, have: Tensor) -> Tensor:
@@ -417,7 +429,9 @@ def _refusing(name: str, wanted: str):
     return method
 
 
-for _name in ("indices", "_indices", "coalesce", "is_coalesced"):
+for _name in ("indices", "coalesce"):
+    setattr(Compressed, _name, _refusing(_name, "sparse coordinate"))
+for _name in ("_indices", "is_coalesced"):
     setattr(Compressed, _name, _refusing(_name, "sparse coordinate"))
 for _name in ("crow_indices", "col_indices"):
     setattr(Coo, _name, _refusing(_name, "sparse row compressed"))

@@ -116,10 +116,11 @@ def _convert_one(base: str, value, number_ok: bool):
         return value if isinstance(value, str) else NO
     if base == "ScalarType":
         try:
-            return dt.as_dtype(value)
+            value = value if value.__class__ is dt.Quantized else dt.as_dtype(value)
         except TypeError:
             return NO
-    if base == "Layout" and value is not STRIDED and value != "strided":
+    if base == "Layout" and value is not STRIDED and value != "strided" or (
+            value.__class__ is dt.Quantized):
         from ..parts import layouts  # nothing of it is there before a program names a layout
 
         layouts.prepare(value)

@@ -39,6 +39,8 @@ class Derived:
 
     namespace = "aten"
     is_view = is_composite = is_random = custom = False
+    name: OpName
+    schema: Schema
     _known: dict = {}
 
     def __new__(cls, *args):

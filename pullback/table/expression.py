@@ -14,8 +14,11 @@ import math
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from .. import errors
-from ..threads.state import recording
+from ..core.handle import Tensor, make
+from ..threads.state import fast, recording, state
 
 FACTS = {"shape", "dtype", "ndim", "device", "is_complex_dtype"}
 CALLED_FACTS = {"numel", "stride", "storage_offset", "dim", "is_complex", "is_floating_point"}
@@ -199,7 +202,16 @@ def fact_value(tensor, attribute: str):
 
 def conj_value(value):
     """The conjugate of a tensor or a Python number."""
-    return value.conj() if hasattr(value, "_edge") else value.conjugate()
+    if not hasattr(value, "_edge"):
+        return value.conjugate()
+    data = value._payload
+    if fast["ACTIVE"]:
+        seen = state.dispatch.operator_modes or type(value) is not Tensor or any(
+            hasattr(level, "recorder") for level in state.stack)
+        return value.conj() if seen else value.conj_physical()
+    if recording() or type(data) is not np.ndarray or data.dtype.kind != "c":
+        return value.conj()
+    return make(np.asarray(np.conjugate(data)))  # nobody sees it: no need to put it off
 
 
 # what formulas may call

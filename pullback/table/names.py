@@ -28,7 +28,7 @@ NAMES = {
         "isinf:p isfinite:p logical_not:pi bitwise_not:pi nan_to_num:pi"
     ),
     "complex_parts": (
-        "conj:m _conj:p conj_physical:mi _conj_physical:p real imag angle:p"
+        "conj:m _conj:m conj_physical:mi _conj_physical:p real imag angle:p"
     ),
     "binary": (
         "add:pi sub:pi subtract=sub:pi rsub mul:pi multiply=mul:pi div:pi divide=div:pi "
@@ -55,7 +55,7 @@ NAMES = {
         "cumprod:mi"
     ),
     "extremes": (
-        "amax:m amin:m aminmax:m max:m min:m argmax:m argmin:m median:m"
+        "max:m min:m amax:m amin:m aminmax:m argmax:m argmin:m median:m"
     ),
     "logical_reductions": (
         "any:m all:m count_nonzero:m"
@@ -145,6 +145,9 @@ NAMES = {
     "sparse_products": (
         "_spmm _sddmm _spspmm"
     ),
+    "sparse_solve": (
+        "_sparse_solve _sparse_triangular_solve _sparse_slogdet _sparse_eigh"
+    ),
     "sparse_parts": (
         "_indices:m indices:m _values:m values:m crow_indices:m col_indices:m ccol_indices:m "
         "row_indices:m _coalesce _indices_copy indices_copy _values_copy values_copy "
@@ -163,8 +166,15 @@ NAMES = {
         "_sparse_mm smm sspaddmm"
     ),
     "sparse_functions": (
-        "sparse_mask:m _sparse_addmm sparse_sampled_addmm _sparse_sparse_matmul "
+        "sparse_mask:m _sparse_addmm sparse_sampled_addmm _sparse_sparse_matmul _spsolve _spdiags "
         "_sparse_mm_reduce_impl _sparse_sum _sparse_softmax _sparse_log_softmax"
+    ),
+    "sparse_kernels": (
+        "_nnz:m _coalesced_:m resize_as_sparse_:m sparse_resize_:m sparse_resize_and_clear_:m "
+        "sparse_dim:m dense_dim:m _dimI:m _dimV:m is_coalesced copy_sparse_to_sparse_ "
+        "_sparse_coo_tensor_with_dims _sparse_broadcast_to hspmm _sparse_csr_sum _sparse_csr_prod "
+        "_sparse_mask_projection:m _sparse_sum_backward _sparse_softmax_backward_data "
+        "_sparse_log_softmax_backward_data _sparse_mm_reduce_impl_backward"
     ),
     "nested_tensors": (
         "to_padded_tensor:m nested_to_padded_tensor _nested_get_values _nested_get_values_copy "
@@ -174,7 +184,9 @@ NAMES = {
         "_nested_view_from_jagged_copy _nested_from_padded_tensor _nested_view_from_buffer "
         "_nested_view_from_buffer_copy _nested_tensor_from_tensor_list _nested_tensor_from_mask "
         "_nested_tensor_from_mask_left_aligned _nested_from_padded "
-        "_nested_from_padded_and_nested_example _nested_compute_contiguous_strides_offsets"
+        "_nested_from_padded_and_nested_example _nested_compute_contiguous_strides_offsets "
+        "_nested_select_backward matmul_backward _nested_sum_backward "
+        "_nested_tensor_softmax_with_shape"
     ),
     "linalg": (
         "linalg_cholesky_ex linalg_cholesky cholesky:m linalg_solve_triangular cholesky_solve:m "
@@ -370,8 +382,20 @@ NAMES = {
         "_fused_moving_avg_obs_fq_helper_functional _fused_moving_avg_obs_fq_helper "
         "fused_moving_avg_obs_fake_quant"
     ),
+    "quantized_tensors": (
+        "quantize_per_tensor quantize_per_tensor_dynamic quantize_per_channel "
+        "_make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor dequantize int_repr "
+        "q_scale q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis "
+        "qscheme _empty_affine_quantized _empty_per_channel_affine_quantized empty_quantized "
+        "quantized_batch_norm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
+        "_choose_qparams_per_tensor choose_qparams_optimized fbgemm_linear_quantize_weight "
+        "fbgemm_pack_quantized_matrix fbgemm_pack_gemm_matrix_fp16 fbgemm_linear_int8_weight "
+        "fbgemm_linear_fp16_weight fbgemm_linear_int8_weight_fp32_activation "
+        "fbgemm_linear_fp16_weight_fp32_activation quantized_lstm_cell quantized_gru_cell "
+        "quantized_rnn_relu_cell quantized_rnn_tanh_cell"
+    ),
     "integers": (
-        "_quantized_integers _integer_products _linear_of_integers"
+        "_quantized_integers _input_parameters _integer_products _linear_of_integers"
     ),
     "products": (
         "_trilinear bilinear linear_backward _grouped_mm _addmm_activation:m _add_relu:i _int_mm "
@@ -387,10 +411,11 @@ NAMES = {
     ),
     "internal": (
         "_reshape_alias _reshape_copy _neg_view lift lift_fresh lift_fresh_copy _lazy_clone "
-        "_conj_copy _neg_view_copy slice_inverse _pin_memory _efficientzerotensor "
+        "_conj_copy slice_inverse _pin_memory _efficientzerotensor "
         "_new_zeros_with_same_feature_meta _index_put_impl:i _is_all_true _is_any_true sym_size "
-        "sym_stride dim is_contiguous sym_numel sym_storage_offset _local_scalar_dense resize_:m "
-        "_reshape_alias_copy"
+        "sym_stride dim is_contiguous sym_numel sym_is_contiguous is_non_overlapping_and_dense "
+        "is_pinned numel sym_storage_offset record_stream _local_scalar_dense resize_:m "
+        "_reshape_alias_copy _neg_view_copy"
     ),
     "fused_attention": (
         "_scaled_dot_product_flash_attention_for_cpu "
@@ -398,6 +423,9 @@ NAMES = {
         "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention "
         "_scaled_dot_product_fused_attention_overrideable _cudnn_attention_forward "
         "_flash_attention_forward _efficient_attention_forward"
+    ),
+    "ragged_attention": (
+        "_ragged_attention _ragged_attention_backward"
     ),
     "conv_forms": (
         "thnn_conv2d _slow_conv2d_forward slow_conv3d slow_conv3d_forward slow_conv_dilated2d "
@@ -450,7 +478,7 @@ NAMES = {
         "_use_cudnn_rnn_flatten_weight"
     ),
     "vendor_layers": (
-        "to_mkldnn:m to_mkldnn_backward _mkldnn_reshape _mkldnn_transpose "
+        "to_mkldnn:m to_mkldnn_backward _mkldnn_reshape _mkldnn_transpose _mkldnn_transpose_ "
         "mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight mkldnn_linear "
         "mkldnn_linear_backward_input mkldnn_linear_backward_weights mkldnn_linear_backward "
         "mkldnn_adaptive_avg_pool2d mkldnn_adaptive_avg_pool2d_backward mkldnn_max_pool2d "

@@ -1,6 +1,6 @@
 """Methods of tensors that are about layouts, dtypes and devices which there are not.
 
-A dense tensor answers some of them (`dense_dim`), refuses others in PyTorch's words (`indices`);
+A dense tensor answers some of them (`to_dense`), refuses others in PyTorch's words (`indices`);
 those that would make another kind of tensor say that there is none.  `tensor/` attaches them.
 """
 
@@ -11,8 +11,6 @@ from ..array import dtype as dt
 from .overridable import fact, overridable
 
 _NO_LAYOUT = """smm sspaddmm"""
-_NO_ENTRIES = ("resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_", "_nnz",
-               "_coalesced_")
 _NO_QUANTA = """int_repr q_scale q_zero_point q_per_channel_axis q_per_channel_scales
     q_per_channel_zero_points qscheme"""
 _ASKED_OF = {"coalesce": "coordinate", "is_coalesced": "coordinate"}  # -> the layout that answers
@@ -65,15 +63,6 @@ def _asked(name: str, layout: str):
     return method
 
 
-def _no_entries(name: str):
-    def method(self, *args, **kwargs):
-        raise errors.LayoutError(errors.text(
-            f"{name}(): a dense tensor has no specified entries ({errors.user_line(2)})",
-            _facts(self), "x.to_sparse() first"))
-
-    return method
-
-
 def removed(name: str):
     """A function that PyTorch has removed."""
 
@@ -119,8 +108,6 @@ def _reinforce(self, reward):
 def methods() -> dict:
     """All of them, by name."""
     found = {
-        "dense_dim": lambda self: self.ndim,
-        "sparse_dim": lambda self: 0,
         "to_dense": _to_dense,
         "dequantize": lambda self: self.float().clone() if self.dtype is dt.float32 else (
             self.float()),
@@ -129,9 +116,8 @@ def methods() -> dict:
         "record_stream": _no_stream,
         "volatile": property(fact(lambda self: False)),
     }
-    for maker, names in ((_no_entries, _NO_ENTRIES), (_no_layout, _NO_LAYOUT.split()),
-                         (_no_quanta, _NO_QUANTA.split()), (removed, _REMOVED),
-                         (_no_device, _DEVICES)):
+    for maker, names in ((_no_layout, _NO_LAYOUT.split()), (_no_quanta, _NO_QUANTA.split()),
+                         (removed, _REMOVED), (_no_device, _DEVICES)):
         found |= {name: maker(name) for name in names}
     found |= {name: _asked(name, layout) for name, layout in _ASKED_OF.items()}
     for name, method in found.items():

@@ -12,6 +12,7 @@ from ..array import dtype as dt
 from ..array.dims import wrap_dim
 from ..array.fake import Fake, allowed, contiguous_strides
 from ..array.layout import STRIDED, is_arranged
+from ..array.lazy import CONJ, NEG, Lazy, marks_of
 from ..array.size import Size, Symbolic, is_symbolic
 from ..core.handle import INFERENCE, Box, Tensor, make
 from ..memory.reading import concrete, shown
@@ -133,7 +134,8 @@ def data_ptr(self: Tensor) -> int:
     if type(self._payload) is Fake:
         allowed(self, "fake_tensor_allow_unsafe_data_ptr_access")
         return 0
-    return dev.address(concrete(self, "data_ptr()"))
+    data = concrete(self, "data_ptr()")
+    return dev.address(self._payload if isinstance(self._payload, Lazy) else data)
 
 
 def size(self: Tensor, dim: int | None = None):
@@ -170,6 +172,19 @@ def dim_order(self: Tensor, *, ambiguity_check: bool = False) -> tuple[int, ...]
     strides = self.stride()
     sizes = self.shape
     return tuple(sorted(range(self.ndim), key=lambda d: (-strides[d], sizes[d] == 1 and d)))
+
+
+@overridable
+def is_conj(self: Tensor) -> bool:
+    """Is the conjugation of the elements put off?"""
+    return bool(marks_of(self._payload) & CONJ)
+
+
+@overridable
+def is_neg(self: Tensor) -> bool:
+    """Is the negation of the elements put off?"""
+    return bool(marks_of(self._payload) & NEG)
+
 
 _ELSEWHERE = ("ipu", "maia", "mkldnn", "mps", "mtia", "nested", "sparse_csr", "vulkan", "xla",
               "xpu")
@@ -216,9 +231,7 @@ METHODS = {
     "is_complex": overridable(lambda self: self.dtype.is_complex),
     "is_signed": overridable(lambda self: self.dtype.is_signed),
     "get_device": overridable(lambda self: _number(self.device)),
-    "resolve_conj": overridable(lambda self: self),
-    "resolve_neg": overridable(lambda self: self),
-    "is_conj": overridable(lambda self: False),
-    "is_neg": overridable(lambda self: False),
+    "is_conj": is_conj,
+    "is_neg": is_neg,
     "is_inference": overridable(lambda self: self._cell is INFERENCE),
 }

@@ -15,6 +15,7 @@ import numpy as np
 from .. import errors
 from ..array import dtype as dt
 from ..array.device import Device
+from ..array.lazy import ARRAYS
 from ..array.size import Size
 from ..core import events
 from ..core.handle import INFERENCE, Box, Cell, Tensor, cell_of, is_wrapper_data, make, meta_of
@@ -270,7 +271,7 @@ def _get_data(self) -> Tensor:
 
 def _meet(t: Tensor) -> None:
     """Let a capture know of a tensor from outside, as an operator on it would."""
-    if state.mode and type(t._payload) is _ndarray and state.stack[state.mode].adopts:
+    if state.mode and type(t._payload) in ARRAYS and state.stack[state.mode].adopts:
         state.stack[state.mode].adopt(t)
 
 
@@ -373,7 +374,7 @@ def _detach(self: Tensor) -> Tensor:
     """The same memory without history."""
     if _asks and (taken := taken_over(_detach, (self,))):
         return taken[0]
-    if space["ACTIVE"] or self._payload.__class__ is not _ndarray:
+    if space["ACTIVE"] or self._payload.__class__ not in ARRAYS:
         return ops.detach(self)
     return detach(self)
 

@@ -15,6 +15,7 @@ from .. import errors
 from ..array import device as dev
 from ..array import dtype as dt
 from ..array.fake import Fake
+from ..array.lazy import marks_of, remarked, resolved
 from ..core.handle import Box, Tensor, cell_of, is_wrapper_data, meta_of
 from ..core.tape import Accumulate
 from ..memory import sending
@@ -76,7 +77,8 @@ def _copied(self: Tensor, memo: dict) -> Tensor:
         owner = memory.owner_of(plain)
         copied = copy.deepcopy(untyped_storage(plain), memo)._owner
         xp, start = dev.lookup(data)[1], dev.address(data) - dev.address(owner)
-        new._payload = memory.within(xp, copied, data.dtype, data.shape, data.strides, start)
+        array = memory.within(xp, copied, data.dtype, data.shape, data.strides, start)
+        new._payload = resolved(remarked(array, marks_of(data)))
     memo[id(self)] = new
     if self._edge is not None:
         new._edge = Accumulate(new)
@@ -103,9 +105,9 @@ def set_attributes(t: Tensor, state: dict | tuple[dict, dict]) -> None:
         setattr(t, name, value)
 
 
-def rebuild(cls, untyped, dtype, offset, size, stride, requires_grad, extra) -> Tensor:
+def rebuild(cls, untyped, dtype, offset, size, stride, requires_grad, extra, marks=0) -> Tensor:
     """A tensor out of its pickled form."""
-    new = _made_of(cls, np.empty(0, dtype.np), requires_grad, extra)
+    new = _made_of(cls, remarked(np.empty(0, dtype.np), marks), requires_grad, extra)
     memory.show(new, untyped._owner, size, stride, offset)
     return new
 
@@ -145,8 +147,9 @@ def _reduced(self: Tensor) -> tuple:
         place = (plain.storage_offset(), tuple(plain.shape), plain.stride())
         stored = untyped_storage(plain)
         stored.asker = weakref.ref(self)  # `plain` goes
+        marks = marks_of(plain._payload)
         return rebuild, (type(self), stored, self.dtype, *place, _sent_flag(self),
-                         attributes_of(self))  # fmt: skip
+                         attributes_of(self), *([marks] if marks else ()))  # fmt: skip
     if type(plain._payload) is Fake:
         return _made_of, (type(self), plain._payload, self.requires_grad, attributes_of(self))
     array = plain.cpu().numpy()

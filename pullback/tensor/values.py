@@ -82,6 +82,16 @@ def _has_history(t: Tensor) -> bool:
         t = box.inner
 
 
+def _refuse_marked(t: Tensor) -> None:
+    """Refuse to share memory whose elements are meant otherwise than they stand there."""
+    for is_put_off, word, cure in ((t.is_conj, "conjugate", "resolve_conj"),
+                                   (t.is_neg, "negative", "resolve_neg")):
+        if is_put_off():
+            raise errors.RefusedValue(errors.text(
+                f"Can't call numpy() on Tensor that has {word} bit set: its memory has other "
+                f"numbers ({errors.user_line(3)})", cure=f"Use tensor.{cure}().numpy() instead"))
+
+
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The array itself, sharing memory."""
     if _asks and (taken := taken_over(numpy, locals())):
@@ -91,6 +101,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         raise errors.NoGraph(errors.text(
             f"Can't call numpy() on Tensor that {have}. Use tensor.detach().numpy() instead. "
             f"({errors.user_line(2)})"))
+    if type(self._payload) is not _ndarray and not force:
+        _refuse_marked(self)
     array = concrete(self, "numpy()")
     hold_size(dev.owner(array))
     return array if type(array) is _ndarray else dev.namespace(self.device).asnumpy(array)
@@ -121,6 +133,11 @@ def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None
             f"Can't export tensors that require gradient, use tensor.detach() "
             f"({errors.user_line(2)})"
         )
+    for mark in ("conjugate" * self.is_conj(), "negative" * self.is_neg()):
+        if mark:
+            raise BufferError(
+                f"Can't export tensors with the {mark} bit set, use tensor.resolve_conj() or "
+                f"tensor.resolve_neg() ({errors.user_line(2)})")
     asked = {"max_version": max_version, "dl_device": dl_device, "copy": copy, "stream": stream}
     given = {name: value for name, value in asked.items() if value is not None}
     from ..array import dlpack

@@ -23,6 +23,17 @@ class _Failed(Exception):
     pass
 
 
+def _adds(kind: str, says: str) -> Callable[[FileCheck, str], FileCheck]:
+    """The method that adds a check of a kind."""
+
+    def check(self: FileCheck, text: str) -> FileCheck:
+        return self._add(kind, text)
+
+    check.__name__ = "check" if kind == "check" else f"check_{kind}"
+    check.__qualname__, check.__doc__ = f"FileCheck.{check.__name__}", says
+    return check
+
+
 class FileCheck:
     """Checks of a text: `FileCheck().check("a").check_next("b").run(text)`."""
 
@@ -33,38 +44,20 @@ class FileCheck:
         self._checks.append(_Check(kind, text, count))
         return self
 
-    def check(self, text: str) -> FileCheck:
-        """It comes somewhere behind."""
-        return self._add("check", text)
-
-    def check_regex(self, pattern: str) -> FileCheck:
-        """A match of a regular expression comes somewhere behind."""
-        return self._add("regex", pattern)
-
-    def check_next(self, text: str) -> FileCheck:
-        """It is in the next line."""
-        return self._add("next", text)
-
-    def check_same(self, text: str) -> FileCheck:
-        """It comes behind in the same line."""
-        return self._add("same", text)
-
-    def check_not(self, text: str) -> FileCheck:
-        """It does not come before what the next check finds."""
-        return self._add("not", text)
-
-    def check_dag(self, text: str) -> FileCheck:
-        """It comes behind; neighbours of this kind may come in any order."""
-        return self._add("dag", text)
+    check = _adds("check", "It comes somewhere behind.")
+    check_regex = _adds("regex", "A match of a regular expression comes somewhere behind.")
+    check_next = _adds("next", "It is in the next line.")
+    check_same = _adds("same", "It comes behind in the same line.")
+    check_not = _adds("not", "It does not come before what the next check finds.")
+    check_dag = _adds("dag", "It comes behind; neighbours of this kind may come in any order.")
+    check_source_highlighted = _adds(
+        "source_highlighted",
+        "It comes behind, and all of it is underlined by tildes in the line below.")
 
     def check_count(self, text: str, count: int, exactly: bool = False) -> FileCheck:
         """It comes that often behind; not once more if `exactly`."""
         self._add("count", text, count)
         return self._add("not", text) if exactly else self
-
-    def check_source_highlighted(self, text: str) -> FileCheck:
-        """It comes behind, and all of it is underlined by tildes in the line below."""
-        return self._add("highlighted", text)
 
     def run(self, test_file: str) -> None:
         """Do all checks on a text."""
@@ -155,4 +148,4 @@ def _highlighted(text: str, at: int, one: _Check) -> tuple[int, int]:
 
 _FINDERS: dict[str, Callable[[str, int, _Check], tuple[int, int]]] = {
     "check": _behind, "dag": _behind, "same": _same, "next": _next, "count": _often,
-    "regex": _regex, "highlighted": _highlighted}
+    "regex": _regex, "source_highlighted": _highlighted}

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..array import device as dev
 from ..array import dtype as dt
+from ..array.lazy import resolved
 from ..core.handle import Tensor, make
 from ..core.overload import overload_of
 
@@ -27,7 +28,7 @@ def place(array) -> Tensor:
 
 def host(t: Tensor) -> np.ndarray:
     """The values of a handle as a NumPy array."""
-    data = t.detach()._payload
+    data = resolved(t.detach()._payload)
     return data if type(data) is np.ndarray else dev.lookup(data)[1].asnumpy(data)
 
 

@@ -203,11 +203,15 @@ class called_by:
 
 
 @tied_block
-def outside():
-    """Run operators as if nothing was being captured: what they make lives on."""
+def outside(anything: bool = False):
+    """Run operators as if nothing was being captured: what they make lives on.
+
+    With `anything` also in levels that never give back what was made in them: graphs to look at,
+    branches and bodies of loops.
+    """
     before = state.mode, state.random, state.fakes
     level = state.stack[state.mode] if state.mode else None
-    if level is not None and level.adopts:
+    if level is not None and (anything or level.adopts):
         state.mode = state.random = 0
         state.fakes.creates = False
     try:

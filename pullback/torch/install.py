@@ -19,8 +19,7 @@ import types
 
 from .. import errors, version
 from ..facade import Facade, Package, _held
-
-OWN = __package__.partition(".")[0]
+from ..serialization.names import OWN
 
 # PyTorch's module -> where its names are here, in the order in which they are looked up (`*`: in
 # every file there).  A path that exists in this package needs no line.  `=`: one module itself.
@@ -172,6 +171,7 @@ PLACES = {
     "torch.nn.quantized.modules": "=ao.nn.quantized.modules",
     "torch.nn.quantized.functional": "=ao.nn.quantized.functional",
     "torch.nn.qat": "=ao.nn.qat",
+    "torch.nn.quantizable": "=ao.nn.quantizable",
     "torch.nn.intrinsic": "=ao.nn.intrinsic",
     "torch.ao.nn.intrinsic.modules.fused": "ao.nn.intrinsic.modules",
     "torch.ao.nn.quantized.modules.activation": "ao.nn.quantized.modules.layers",

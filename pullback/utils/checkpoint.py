@@ -260,6 +260,8 @@ def _deferring(kind: type) -> type:
 class _Watch:
     """Told of what is recorded on a level while it is entered."""
 
+    note: Callable[[tape.Node, list[Tensor]], None]
+
     def __init__(self, interp) -> None:
         self.interp = interp
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 
@@ -65,6 +66,8 @@ class SelectiveCheckpointContext:
 
 class Hook:
     """Sees every operator of one level while it is entered."""
+
+    call: Callable  # (overload, flat arguments, level, its number among calls of it) -> results
 
     def __enter__(self):
         self.level = 0 if state.observers.checkpoint is None else state.observers.checkpoint.level

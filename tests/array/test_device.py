@@ -268,3 +268,16 @@ def test_transforms():
     assert vmap(lambda t: t * 2)(x).tolist() == [2, 4]
     assert jacrev(lambda t: t * t)(x).tolist() == [[2, 0], [0, 4]]
     assert str(jacrev(lambda t: t * t)(x).device) == NAME
+
+
+def test_conjugates_are_copies_there():
+    values = np.array([1 + 2j, 3 - 1j])
+    x = moved(torch.from_numpy(values)).requires_grad_()
+    b = x * 1
+    y, z = b.conj(), torch._neg_view(b.real)
+    assert not (y.is_conj() or z.is_neg() or y._is_view() or y.imag.is_neg())
+    b.mul_(2)
+    np.testing.assert_array_equal(host(y), values.conj())
+    np.testing.assert_array_equal(host(z), -values.real)
+    gradient, = grad([(y * y).real.sum()], [x])
+    np.testing.assert_allclose(host(gradient), 2 * values.conj())

@@ -19,13 +19,10 @@ from tests.helpers.custom_functions import (
     Cube,
     Exp,
     Square,
-    close,
     custom_function,
-    grad,
-    leaf,
-    plain,
 )
 from tests.helpers.garbage import uncollected
+from tests.helpers.leaves import close, grad, leaf, plain
 
 
 @pytest.fixture(params=list(DERIVATIVES), ids=lambda c: c.__name__)

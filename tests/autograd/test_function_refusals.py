@@ -13,13 +13,10 @@ from tests.helpers.custom_functions import (
     POINTS,
     Cube,
     Square,
-    close,
     custom_function,
-    grad,
-    leaf,
-    plain,
     saving,
 )
+from tests.helpers.leaves import close, grad, leaf, plain
 
 
 def returning(*grads):

@@ -14,7 +14,7 @@ from pullback.aot import aot_function, make_boxed_compiler
 from tests.helpers.aot_prints import check, prints
 from tests.helpers.aot_programs import programs
 
-RECORDED = json.loads((Path(__file__).parents[1] / "data/literals.json").read_text())
+RECORDED = json.loads((Path(__file__).parents[1] / "data/aot_graphs.json").read_text())
 
 WRITES = "statistics are saved as they were written, not as views of what was written"
 # A write that autograd does not see gives its input no gradient of its own.

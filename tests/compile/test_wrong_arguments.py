@@ -210,7 +210,7 @@ def test_operands_of_one_dtype():
     """Entries say which operands are of one dtype: one of another is refused, whichever it is."""
     count = 0
     for name, ov, flat in entries():
-        places = [i for i, _ in ov.alike if isinstance(flat[i], Tensor)]
+        places = [i for i, _ in ov.same_dtype if isinstance(flat[i], Tensor)]
         for i in places if len(places) > 1 else ():
             odd = pb.float64 if flat[i].dtype is pb.float32 else pb.float32
             call, tensors = as_function(ov, [*flat[:i], flat[i].detach().to(odd), *flat[i + 1 :]])

@@ -26,7 +26,7 @@ tensor_split.tensor_indices_or_sections repeat_interleave.self_Tensor repeat_int
 index.Tensor masked_select nonzero nonzero.as_tuple nonzero_numpy argwhere _unique2 _unique
 unique_dim unique_dim_consecutive unique unique_consecutive bincount _pack_padded_sequence
 _pad_packed_sequence is_set_to _ctc_loss_backward.Tensor _local_scalar_dense resize_ resize_as_
-_flash_attention_forward _efficient_attention_forward _reshape_from_tensor
+_flash_attention_forward _efficient_attention_forward _reshape_from_tensor linalg_lstsq
 """
 BY_VALUES = set(_BY_VALUES.split())
 

@@ -38,7 +38,6 @@ ELSEWHERE = {
     "_sobol_engine_draw.*": "quasi-random sequences are not part of this package",
     "special_xlogy.*": "another name of xlogy; its overloads have the names of xlogy's",
     "__i*shift__.Scalar": "the overload is bitwise_*_shift_.Tensor_Scalar",
-    "sym_is_contiguous.*": "layouts are known when a function is captured",
     "out_dtype": "a higher order operator: products with out_dtype are overloads (addmm.dtype)",
     "resize_as.*": "the pure form of resize_as_: its result would have elements of no value",
 }

@@ -3,13 +3,13 @@
 import io
 import json
 import pathlib
-import tracemalloc
 import zipfile
 
 import pytest
 
 import pullback as torch
 from pullback import errors
+from tests.helpers.peak import peak
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "data" / "pt2"
 ZEROS = bytes(80_000_000)  # more than small files may unpack to
@@ -37,16 +37,6 @@ def replaced(data: bytes, ending: str, new) -> bytes:
             file.writestr(name, content)
     assert done
     return out.getvalue()
-
-
-def peak(work) -> int:
-    """The most memory that loading takes, in bytes."""
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def refused(data: bytes) -> None:

@@ -5,16 +5,6 @@ import numpy as np
 import pullback as torch
 from pullback.autograd import Function
 
-grad = torch.autograd.grad
-
-
-def leaf(*values):
-    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
-
-
-def plain(*values):
-    return torch.tensor(values, dtype=torch.float64)
-
 
 def custom_function(name, value, derivative, saves=None, base=Function):
     """The custom function `name` in combined style.
@@ -163,7 +153,3 @@ DERIVATIVES = {  # value, first, second, third derivative
 }
 BATCHED = (Cube, Exp, NumpySin)
 POINTS = np.array([0.5, -1.25, 2.0])
-
-
-def close(t, expected):
-    assert np.allclose(t.detach().numpy(), expected, rtol=1e-10, atol=1e-12)

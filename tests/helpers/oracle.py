@@ -36,12 +36,15 @@ def facts(t, units: bool = True) -> dict:
     return {
         "shape": tuple(t.shape), "dtype": t.dtype,
         "stride": tuple(s for s, n in zip(t.stride(), t.shape) if units or n != 1 and t.numel()),
-        "requires_grad, is_leaf, has grad_fn": history, "value": t.detach().numpy().copy(),
+        "requires_grad, is_leaf, has grad_fn": history,
+        "value": t.detach().numpy(force=True).copy(),
     }
 
 
 def memory(t):
-    return t.detach().numpy()
+    t = t.detach()
+    t = t.conj() if t.is_conj() else t
+    return (pb._neg_view(t) if t.is_neg() else t).numpy()
 
 
 def relations(tensors: list, inputs: int, bases: bool) -> dict:

@@ -1,4 +1,4 @@
-"""Write `tests/data/literals.json` with PyTorch: `python -m tests.helpers.record_aot`."""
+"""Write `tests/data/aot_graphs.json` with PyTorch: `python -m tests.helpers.record_aot`."""
 
 import json
 from pathlib import Path
@@ -14,5 +14,5 @@ if __name__ == "__main__":
         name: prints(torch, aot_function, make_boxed_compiler, *program)
         for name, program in programs(torch).items()
     }
-    path = Path(__file__).parents[1] / "data/literals.json"
+    path = Path(__file__).parents[1] / "data/aot_graphs.json"
     path.write_text(json.dumps(found, indent=1) + "\n")

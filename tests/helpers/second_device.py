@@ -13,7 +13,10 @@ import types
 
 import numpy as np
 
+import pullback as torch
 from pullback.array import device
+from pullback.parts.tensor import PartsTensor
+from pullback.pytree import tree_leaves, tree_map_only
 
 
 class WrongNamespace(TypeError):
@@ -251,3 +254,56 @@ def install() -> str:
     """Register the device; returns its name."""
     device.register("fake_gpu", DeviceArray, xp)
     return "fake_gpu"
+
+
+def moved(value, place: str):
+    """Arguments on a device; lists, tuples and dicts of them, too."""
+    if isinstance(value, torch.Tensor):
+        new = value.detach().to(place)
+        return new.requires_grad_() if value.requires_grad else new
+    return tree_map_only(torch.Tensor, lambda t: moved(t, place), value)
+
+
+def same_there(program, *given, place: str = "fake_gpu") -> None:
+    """A program gives on a device what it gives on the CPU: results and gradients, and all of
+    their parts are there."""
+    ours = moved(given, place)
+    expected, found = _results(program, moved(given, "cpu")), _results(program, ours)
+    assert len(expected) == len(found)
+    for a, b in zip(found, expected):
+        if not isinstance(b, torch.Tensor):
+            assert a == b
+            continue
+        assert a.layout is b.layout and a.dtype is b.dtype and a.device.type == place
+        if not isinstance(b, PartsTensor):
+            _compare(a, b, place)
+            continue
+        assert a.meta() == b.meta()
+        for name in b.names:
+            x, y = getattr(a, name), getattr(b, name)
+            assert (x is None) == (y is None), name
+            if y is not None and y.ndim and y.numel():  # numbers and sizes may be anywhere
+                _compare(x, y, place)
+
+
+def _compare(x, y, place: str) -> None:
+    assert x.device.type == place and x.shape == y.shape and x.dtype is y.dtype
+    there, here = x.detach().cpu().numpy(), y.detach().numpy()
+    off = 100 * np.finfo(here.dtype).eps if here.dtype.kind in "fc" else 0
+    np.testing.assert_allclose(there, here, rtol=off, atol=off)
+
+
+def _results(program, given) -> list:
+    """What a program returns, and the gradients of its arguments."""
+    out = tree_leaves(program(*given))
+    leaves = [t for t in tree_leaves(given) if isinstance(t, torch.Tensor) and t.requires_grad]
+    total = sum(_square(o) for o in out if isinstance(o, torch.Tensor) and o.requires_grad)
+    if isinstance(total, torch.Tensor):
+        total.backward()
+    return out + [leaf.grad for leaf in leaves]
+
+
+def _square(out):
+    """A number that depends on all elements of a result."""
+    values = out.values_with_history if isinstance(out, PartsTensor) else out
+    return (values * values.conj()).real.sum()

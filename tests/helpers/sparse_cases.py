@@ -7,6 +7,8 @@ derivatives is the values.  Tests are products of rows: operators, layouts and c
 
 from __future__ import annotations
 
+import functools
+
 import pullback as torch
 from pullback import func
 
@@ -101,6 +103,7 @@ def dense_of(make):
     return dense
 
 
+@functools.cache
 def _basis(make):
     """A tensor that is a polynomial of degree two in each value: its coefficients."""
     def at(i, x):
@@ -148,6 +151,7 @@ class Row:
     def __init__(self, sparse, make, operands=(), dense=None):
         self.sparse, self.make, self.operands = sparse, make, operands
         self.dense = dense or sparse
+        _basis(make)  # once, and not below a transform
 
     def ours(self, v, *operands):
         return whole(self.sparse(self.make(v), *operands))
@@ -237,6 +241,26 @@ def compiled(row, v):
         close(a, b)
 
 
+def captured(row, v, gradients=True, fullgraph=True):
+    """One graph of the values, where the integers are known outside of it."""
+    pattern = row.make(v)
+
+    def function(v, *operands):
+        t = row.make(v)
+        if t.layout is not torch.strided:
+            t = pattern.with_carrier(t.values_with_history)
+        return whole(row.sparse(t, *operands))
+
+    inputs = [t.detach().requires_grad_() for t in (v, *row.operands)]
+    out = torch.compile(function, fullgraph=fullgraph, backend="aot_eager")(*inputs)
+    wanted = row.theirs(*inputs)
+    close(out.detach(), wanted.detach())
+    if gradients and wanted.requires_grad:
+        found = torch.autograd.grad(loss(out), inputs, materialize_grads=True)
+        for a, b in zip(found, _gradients(row.theirs, inputs, 1)):
+            close(a, b)
+
+
 CHECKS = {f.__name__: f for f in (
     forward, backward, second, complex_backward, jvp, vmap_values, vmap_dense, functional,
-    compiled)}
+    compiled, captured)}

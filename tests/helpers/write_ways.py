@@ -22,7 +22,7 @@ def _close(found, wanted, where: str) -> None:
     assert found.dtype == wanted.dtype and tuple(found.shape) == tuple(wanted.shape), (
         f"{where}: {found.dtype}{list(found.shape)}, eager {wanted.dtype}{list(wanted.shape)}")
     tolerance = 1e-4 if wanted.dtype in (pb.float32, pb.complex64) else 1e-9
-    np.testing.assert_allclose(found.detach().numpy(), wanted.detach().numpy(), rtol=tolerance,
+    np.testing.assert_allclose(found.numpy(force=True), wanted.numpy(force=True), rtol=tolerance,
                                atol=tolerance, err_msg=where)
 
 

@@ -1,7 +1,7 @@
 """What the tape does by itself is seen by dispatch modes, as in PyTorch 2.13.
 
 `python -m tests.interp.test_backward_dispatch` records the operators of each program there, into
-`tests/data/seen.json`.
+`tests/data/dispatched_backward.json`.
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.helpers.custom_functions import custom_function
 
-RECORDS = Path(__file__).parent.parent / "data" / "seen.json"
+RECORDS = Path(__file__).parent.parent / "data" / "dispatched_backward.json"
 if __name__ == "__main__":
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode

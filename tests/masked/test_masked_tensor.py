@@ -176,6 +176,27 @@ def test_numbers_broadcasting_and_writes(x):
     assert rows(torch.ones_like(x)) == [[1, None, 1], [None, None, 1]]
 
 
+def test_what_is_written_in_place_fits(x):
+    assert rows(x.clone().gt_(2)) == [[0.0, None, 1.0], [None, None, 1.0]]
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+        masked_tensor(torch.arange(3), MASK[0]).div_(2)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        x[0].add_(torch.ones(2, 3))
+
+
+def test_plain_operands_may_be_sparse(x):
+    plain = torch.tensor([[2.0, 0.0, 3.0], [1.0, 0.0, 5.0]])
+    for layout in ("coo", "csr"):
+        sparse = getattr(plain, f"to_sparse_{layout}")()
+        t = getattr(x, f"to_sparse_{layout}")()
+        assert rows((t * sparse).to_dense()) == rows((sparse * t).to_dense()) == [
+            [2, None, 9], [None, None, 30]]
+        assert rows(torch.where(MASK, t, sparse).to_dense()) == [[1, 0, 3], [1, 0, 6]]
+        assert rows(x @ sparse.t()) == [[11, 16], [18, 30]]
+        assert t[0].layout is torch.sparse_coo and t[0].get_data()._nnz() == 2
+        assert t[0, 0].layout is torch.strided
+
+
 def test_where_takes_both_masks(x):
     other = masked_tensor(torch.zeros(2, 3), ~MASK)
     assert rows(torch.where(MASK, x, other)) == [[1, 0, 3], [0, 0, 6]]
@@ -223,6 +244,8 @@ RECORDED = [
     ("max", {}, 6.0, [3.0, 6.0], [1.0, None, 6.0]),
     ("min", {}, 1.0, [1.0, 6.0], [1.0, None, 3.0]),
     ("median", {}, 3.0, [1.0, 6.0], [1.0, None, 3.0]),
+    ("nansum", {}, 10.0, [4.0, 6.0], [1.0, None, 9.0]),
+    ("nanmean", {}, 3.3333, [2.0, 6.0], [1.0, None, 4.5]),
 ]
 
 

@@ -71,8 +71,9 @@ def test_borrowed_memory_is_not_resized():
 
 def test_layouts():
     assert torch.zeros(2, layout=torch.strided).layout == torch.strided
+    assert torch.zeros(2, layout=torch._mkldnn).layout is torch.strided  # as `to_mkldnn` gives
     with pytest.raises(NotImplementedError, match="layout"):
-        torch.zeros(2, layout=torch._mkldnn)
+        torch.zeros(2, layout=torch.jagged)
 
 
 def test_resize_as():

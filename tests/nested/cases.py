@@ -18,6 +18,23 @@ class Case:
     part: Any  # (part, number, *extra) -> the same for one part
     shape: tuple = (-1, 3)  # of a part: -1 is the length
     extra: tuple = ()  # shapes of dense operands
+    whole: Any = None  # (parts, *extra) -> results, where they are not those of each part
+    counts: bool = False  # do sizes of the result follow from values?
+    breaks: bool = False  # compiled, does it run as it is written?
+
+    def listed(self, out):
+        """The results as dense tensors: those for each part, one behind the other."""
+        if self.whole is not None:
+            return flat(out)
+        return [r for o in (out if isinstance(out, (list, tuple)) else [out]) for r in o.unbind()]
+
+    def wanted(self, parts, extra):
+        """The same, by the function of the parts."""
+        if self.whole is not None:
+            return flat(self.whole(parts, *extra))
+        rows = [self.part(p, i, *extra) for i, p in enumerate(parts)]
+        return [r for column in zip(*rows) for r in column] if isinstance(
+            rows[0], (list, tuple)) else rows
 
     def operands(self, lengths=LENGTHS, dtype=torch.float64):
         """(parts, extra): leaves."""
@@ -40,6 +57,13 @@ class Case:
         lengths = torch.tensor([p.shape[d] for p in parts])
         return torch.nested.nested_tensor_from_jagged(
             torch.cat(filled, d), torch.tensor(offsets), lengths, jagged_dim=d + 1)
+
+
+def flat(out):
+    """Dense tensors in the places of trees of nested ones."""
+    if isinstance(out, (list, tuple)):
+        return [r for o in out for r in flat(o)]
+    return list(out.unbind()) if out.is_nested else [out]
 
 
 def from_parts(parts, d):
@@ -99,7 +123,8 @@ VIEWS = {
     "cat": lambda x: torch.cat([x, x * 2], -1), "stack": lambda x: torch.stack([x, x.sin()], -1),
     "unflatten": lambda x: x.unflatten(-1, (3, 1)), "transpose": lambda x: x.transpose(-1, -2),
     "flatten": lambda x: x.unflatten(-1, (3, 1)).flatten(-2), "mT": lambda x: x.mT * 2,
-    "index_select": lambda x: x.index_select(-1, torch.tensor([2, 0])),
+    "index_select": lambda x: x.index_select(-1, torch.tensor(
+        [2, 0], device=x.device)),
     "permute": lambda x: x.unsqueeze(-1).transpose(-1, -3).sin(),
     "pad": lambda x: F.pad(x, (1, 2)), "roll": lambda x: x.roll(1, -1),
     "glu": lambda x: F.glu(torch.cat([x, x * x], -1), -1),
@@ -120,9 +145,9 @@ CASES = [
            lambda p, i, f=f: f(p, (0, 1))) for n, f in REDUCTIONS.items()
       if n not in ("prod", "max", "min", "median")],
     *[plain(f"view {n}", f) for n, f in VIEWS.items()],
-    Case("view with the ragged size", lambda x: x.view(4, x.size(1), 3, 1),
+    Case("view with the ragged size", lambda x: x.view(x.size(0), x.size(1), 3, 1),
          lambda p, i: p.unsqueeze(-1)),
-    Case("view with -1", lambda x: x.reshape(4, -1, 1, 3), lambda p, i: p.unsqueeze(1)),
+    Case("view with -1", lambda x: x.reshape(x.size(0), -1, 1, 3), lambda p, i: p.unsqueeze(1)),
     Case("vector for all", lambda x, w: x * w, lambda p, i, w: p * w, extra=((3,),)),
     Case("once for all", lambda x, w: x * w, lambda p, i, w: p * w[0], extra=((1, 1, 3),)),
     Case("each part's own", lambda x, w: x * w, lambda p, i, w: p * w[i], extra=((4, 1, 3),)),
@@ -151,7 +176,8 @@ CASES = [
     Case("conv1d", lambda x, w, b: F.conv1d(x, w, b, padding=1),
          lambda p, i, w, b: F.conv1d(p[None], w, b, padding=1)[0], (2, -1), ((5, 2, 3), (5,))),
     Case("conv1d with steps", lambda x, w: F.conv1d(x, w, stride=2, padding=2),
-         lambda p, i, w: F.conv1d(p[None], w, stride=2, padding=2)[0], (2, -1), ((5, 2, 3),)),
+         lambda p, i, w: F.conv1d(p[None], w, stride=2, padding=2)[0], (2, -1), ((5, 2, 3),),
+         counts=True),
     Case("padded", lambda x: x.to_padded_tensor(0.5),
          lambda p, i: F.pad(p, (0, 0, 0, 4 - len(p)), value=0.5)),
     Case("padded and back", lambda x: torch.nested.nested_tensor_from_padded_tensor(
@@ -176,10 +202,20 @@ CASES = [
     Case("attention to other lengths", lambda x, k: (lambda keys: F.scaled_dot_product_attention(
         x, keys, keys.sin()))(other(k)), lambda p, i, k: F.scaled_dot_product_attention(
             p, other(k)[i], other(k)[i].sin()), (2, -1, 3), ((2, 7, 3),)),
+    Case("causal attention to other lengths", lambda x, k: (
+        lambda keys: F.scaled_dot_product_attention(x, keys, keys.sin(), is_causal=True))(other(k)),
+        lambda p, i, k: F.scaled_dot_product_attention(
+            p, other(k)[i], other(k)[i].sin(), is_causal=True), (2, -1, 3), ((2, 7, 3),)),
+    Case("attention to other lengths with a bias", lambda x, k, b: (
+        lambda keys: F.scaled_dot_product_attention(x, keys, keys.sin(), b))(other(k)),
+        lambda p, i, k, b: F.scaled_dot_product_attention(
+            p, other(k)[i], other(k)[i].sin(), b[i, :, :p.shape[1], :other(k)[i].shape[1]]),
+        (2, -1, 3), ((2, 7, 3), (4, 2, 4, 3))),
     Case("attention with a bias", lambda x, b: F.scaled_dot_product_attention(x, x, x, b),
          lambda p, i, b: F.scaled_dot_product_attention(
              p, p, p, b[i, :, :p.shape[1], :p.shape[1]]), (2, -1, 3), ((4, 2, 4, 4),)),
-    Case("masked_select", lambda x: x.masked_select(x > 0), lambda p, i: p.masked_select(p > 0)),
+    Case("masked_select", lambda x: x.masked_select(x > 0), lambda p, i: p.masked_select(p > 0),
+         counts=True),
 ]
 FLAGS = [
     along("argmax", lambda x, d: x.argmax(d)), along("argmin", lambda x, d: x.argmin(d)),
@@ -195,4 +231,5 @@ FLAGS = [
 
 def other(k):
     """Keys with lengths of their own."""
-    return torch.nested.nested_tensor_from_jagged(k, torch.tensor([0, 3, 4, 5, 7]), jagged_dim=2)
+    offsets = torch.tensor([0, 3, 4, 5, 7], device=k.device)
+    return torch.nested.nested_tensor_from_jagged(k, offsets, jagged_dim=2)

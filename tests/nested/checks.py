@@ -3,22 +3,24 @@
 import pullback as torch
 from pullback import func
 
+from .cases import flat
+
 
 def listed(out):
     """The results for each part."""
     return list(out.unbind())
 
 
-def wanted(case, parts, extra):
-    return [case.part(p, i, *extra) for i, p in enumerate(parts)]
-
-
 def loss(results):
+    results = [torch.view_as_real(r) if r.is_complex() else r for r in results]
     return sum([(r * r.sin().detach()).sum() + r.sum() for r in results])
 
 
 def check(out, want):
-    found = listed(out)
+    same(listed(out), want)
+
+
+def same(found, want):
     assert len(found) == len(want)
     for a, b in zip(found, want):
         assert a.shape == b.shape and a.dtype == b.dtype
@@ -36,17 +38,17 @@ def close(ours, theirs):
 
 def values(case, build):
     parts, extra = case.operands()
-    check(case.nested(build(parts), *extra), wanted(case, parts, extra))
+    same(case.listed(case.nested(build(parts), *extra)), case.wanted(parts, extra))
 
 
 def gradients(case, build, function=None):
     parts, extra = case.operands()
     leaves = [t.requires_grad_() for t in (*parts, *extra)]
     out = (function or case.nested)(build(parts), *extra)
-    want = wanted(case, parts, extra)
-    check(out, want)
-    close(torch.autograd.grad(loss(listed(out)), leaves),
-          torch.autograd.grad(loss(want), leaves))
+    want = case.wanted(parts, extra)
+    same(case.listed(out), want)
+    close(torch.autograd.grad(loss(case.listed(out)), leaves, allow_unused=True),
+          torch.autograd.grad(loss(want), leaves, allow_unused=True))
 
 
 def second_derivatives(case, build):
@@ -60,7 +62,8 @@ def second_derivatives(case, build):
             return [None] * len(leaves)
         return torch.autograd.grad(total, leaves, allow_unused=True)
 
-    close(second(listed(case.nested(build(parts), *extra))), second(wanted(case, parts, extra)))
+    found = case.listed(case.nested(build(parts), *extra))
+    close(second(found), second(case.wanted(parts, extra)))
 
 
 def forward_mode(case, build):
@@ -70,15 +73,15 @@ def forward_mode(case, build):
     x, t = build(parts), build(tangents[:n])
     out, ours = func.jvp(case.nested, (x, *extra), (t, *tangents[n:]))
     want, theirs = func.jvp(
-        lambda *a: tuple(wanted(case, a[:n], a[n:])), (*parts, *extra), tuple(tangents))
-    check(out, want)
-    check(ours, theirs)
+        lambda *a: tuple(case.wanted(a[:n], a[n:])), (*parts, *extra), tuple(tangents))
+    same(case.listed(out), want)
+    same(case.listed(ours), theirs)
 
 
 def func_grad(case, build):
     parts, extra = case.operands()
-    ours = func.grad(lambda x: loss(listed(case.nested(x, *extra))))(build(parts))
-    theirs = func.grad(lambda parts: loss(wanted(case, parts, extra)))(parts)
+    ours = func.grad(lambda x: loss(case.listed(case.nested(x, *extra))))(build(parts))
+    theirs = func.grad(lambda parts: loss(case.wanted(parts, extra)))(parts)
     check(ours, theirs)
 
 
@@ -89,15 +92,69 @@ def mapped(case, build):
     x = build(parts)
 
     def out(s):
-        return torch.cat([r.reshape(-1) for r in listed(case.nested(x * s, *extra))])
+        return torch.cat([r.reshape(-1) for r in case.listed(case.nested(x * s, *extra))])
 
-    ours = func.vmap(out)(factors)
+    ours = func.vmap(out, randomness="same")(factors)
     for k, s in enumerate(factors):
         assert torch.allclose(ours[k], out(s))
 
 
+def mapped_parts(case, build):
+    """`vmap` over the batch, and gradients inside of it."""
+    if case.extra or case.whole is not None:
+        return
+    parts, _ = case.operands()
+    x = build(parts)
+    function = lambda p: case.part(p, None)
+    same(case.listed(func.vmap(function, randomness="same")(x)), case.wanted(parts, ()))
+    total = lambda p: loss(flat(function(p)))
+    check(func.vmap(func.grad(total))(x), [func.grad(total)(p) for p in parts])
+
+
+def in_one_graph(case):
+    """The function of a case, compiled as a whole."""
+    return torch.compile(lambda x, *e: case.nested(x, *e), fullgraph=not case.breaks)
+
+
 def compiled(case, build):
-    gradients(case, build, torch.compile(lambda x, *e: case.nested(x, *e)))
+    with torch._dynamo.config.patch(capture_scalar_outputs=case.counts,
+                                    capture_dynamic_output_shape_ops=case.counts):
+        gradients(case, build, in_one_graph(case))
 
 
 DERIVATIVES = [gradients, second_derivatives, forward_mode, func_grad, mapped, compiled]
+
+
+
+# results without derivatives -----------------------------------------------------------------
+
+
+def no_history(case, build):
+    parts, extra = case.operands()
+    for t in (*parts, *extra):
+        t.requires_grad_()
+    for r in case.listed(case.nested(build(parts), *extra)):
+        assert not r.requires_grad
+    _, tangents = func.jvp(case.nested, (build(parts).detach(), *extra), (build(parts), *extra))
+    assert not any(t.any() for t in case.listed(tangents))
+
+
+def mapped_flags(case, build):
+    parts, extra = case.operands()
+    factors = torch.tensor([1.0, -0.5], dtype=torch.float64)
+    x = build(parts)
+
+    def out(s):
+        return torch.cat([r.reshape(-1) for r in case.listed(case.nested(x * s, *extra))])
+
+    ours = func.vmap(out)(factors)
+    for k, s in enumerate(factors):
+        assert torch.equal(ours[k], out(s))
+
+
+def compiled_flags(case, build):
+    parts, extra = case.operands()
+    same(case.listed(in_one_graph(case)(build(parts), *extra)), case.wanted(parts, extra))
+
+
+FLAGS = [no_history, mapped_flags, compiled_flags]

@@ -82,6 +82,11 @@ def test_constructors():
     assert nested.masked_select(rows, rows % 3 == 0).tolist() == [[0, 3], [6, 9]]
     assert nested.nested_tensor_from_jagged(
         torch.arange(4), lengths=torch.tensor([1, 3])).offsets().tolist() == [0, 1, 4]
+    assert cut.offsets().tolist() == [0, 6, 8] and cut.lengths().tolist() == [3, 2]
+    assert len(nested.narrow(rows[:0], 1, 0, 2, layout=torch.jagged)) == 0
+    bounded = nested.nested_tensor_from_jagged(
+        torch.arange(4), torch.tensor([0, 1, 4]), min_seqlen=1, max_seqlen=3)
+    assert bounded._get_min_seqlen() == 1 and bounded._get_max_seqlen() == 3
     three = nested.nested_tensor([torch.ones(2, 3), torch.ones(2, 5)], layout=torch.jagged)
     assert three._ragged_idx == 2 and three.values().shape == (2, 8)
 
@@ -111,6 +116,13 @@ def test_constructors():
     (lambda: jagged().to_dense(), NotImplementedError, "different lengths"),
     (lambda: torch.stack([jagged(), jagged()]), RuntimeError, "dim=0"),
     (lambda: jagged()[5], IndexError, "out of bounds"),
+    (lambda: jagged().T, RuntimeError, "not supported on the batch dimension"),
+    (lambda: nested.narrow(A, 1, torch.tensor([0, 1, 2]), 1, layout=torch.jagged), RuntimeError,
+     "must broadcast"),
+    (lambda: torch.utils.data.default_collate([jagged(), jagged()]), RuntimeError,
+     "default collate_fn"),
+    (lambda: nested.to_packed(nested.nested_tensor([A, A[:0]], layout=torch.jagged)),
+     RuntimeError, "at least 1"),
     (lambda: A.to_padded_tensor(0.0), NotImplementedError, "expected a nested tensor"),
     (lambda: nested.nested_tensor([A, B]).size(1), RuntimeError, "is irregular"),
     (lambda: nested.nested_tensor([A, B]).transpose(0, 1), RuntimeError, "dimension 0"),
@@ -146,6 +158,18 @@ def test_writes():
     leaf.grad = None
     (leaf * leaf).values().sum().backward()
     assert leaf.grad.layout is torch.jagged and leaf.grad.shape == leaf.shape
+
+
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
+def test_what_is_written_in_place_fits(layout):
+    x = nested.nested_tensor([torch.tensor([[1], [2]]), torch.tensor([[3]])], layout=layout)
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+        x.div_(2)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        x.add_(torch.ones(3, dtype=torch.int64))
+    assert x.mul_(2).tolist() == [[[2], [4]], [[6]]]
+    assert x.gt_(3).dtype is torch.int64 and x.tolist() == [[[0], [1]], [[1]]]
+    assert x.to(torch.float32).div_(2).tolist() == [[[0], [0.5]], [[0.5]]]
 
 
 def test_gradients_are_nested_and_can_be_given():
@@ -192,6 +216,9 @@ def test_dtypes(dtype):
         for got, part in zip(f(x, 1), parts):
             assert torch.allclose(got, f(part, 0)) and got.dtype is f(part, 0).dtype
     if dtype is torch.complex128:
+        for layout in (torch.jagged, torch.strided):
+            y = nested.nested_tensor([p * (1 + 2j) for p in parts], layout=layout)
+            assert torch.equal(y.mH[1], y[1].mH) and torch.equal(y.mT[1], y[1].mT)
         assert torch.allclose(x.var(1)[1], parts[1].var(0)) and torch.allclose(
             x.norm(dim=1)[1], parts[1].norm(dim=0))
     else:
@@ -232,6 +259,49 @@ def test_losses_and_files(tmp_path):
     assert isinstance(x.size(1), torch.SymInt)
     assert torch.nested is nested and [t.shape for t in torch.broadcast_tensors(
         x, torch.ones(3))] == [x.shape] * 2
+
+
+def test_packed_sequences():
+    rnn = torch.nn.utils.rnn
+    torch.manual_seed(0)
+    parts = [torch.randn(n, 3, requires_grad=True) for n in (2, 5, 3, 5, 1)]
+    x = nested.as_nested_tensor(parts, layout=torch.jagged)
+    ours, theirs = nested.to_packed(x), rnn.pack_sequence(parts, enforce_sorted=False)
+    for name in ("data", "batch_sizes", "sorted_indices", "unsorted_indices"):
+        assert torch.equal(getattr(ours, name), getattr(theirs, name)), name
+    assert torch.equal(nested.from_packed(theirs).detach(), x.detach())
+    ordered = sorted(parts, key=len, reverse=True)
+    back = nested.from_packed(rnn.pack_sequence(ordered))
+    assert all(torch.equal(a, b) for a, b in zip(back.unbind(), ordered))
+    gru = torch.nn.GRU(3, 4)
+    out = nested.from_packed(gru(ours)[0])
+    want = [gru(p.unsqueeze(1))[0].squeeze(1) for p in parts]
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(out.unbind(), want))
+    found = torch.autograd.grad(out.values().sum(), parts)
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(
+        found, torch.autograd.grad(torch.cat(want).sum(), parts)))
+
+
+def test_loaders_take_a_function_for_batches():
+    def rows(numbers):
+        return nested.nested_tensor([torch.ones(n, 2) for n in numbers], layout=torch.jagged)
+
+    loader = torch.utils.data.DataLoader([1, 2, 3, 4], batch_size=2, collate_fn=rows)
+    assert [b.offsets().tolist() for b in loader] == [[0, 1, 3], [0, 3, 7]]
+    joined = torch.utils.data.DataLoader([rows([1]), rows([2, 3])], batch_size=2,
+                                         collate_fn=torch.cat)
+    assert [b.offsets().tolist() for b in joined] == [[0, 1, 3, 6]]
+
+
+def test_compiled_functions_ask_whether_lengths_are_equal():
+    """What a capture cannot know is asked when the function runs as it is written."""
+    x, offsets = jagged(), torch.tensor([0, 2, 6])
+
+    def product(x, values):
+        return x * nested.nested_tensor_from_jagged(values, offsets)
+
+    for run in (product, torch.compile(product)):
+        assert torch.equal(run(x, x.values()), x * x)
 
 
 def test_vmap_over_parts():
@@ -290,6 +360,14 @@ def test_operators_of_the_table():
     mask = torch.tensor([[True, False], [True, True]])
     assert aten._nested_tensor_from_mask(padded, mask).tolist() == [[[0, 1]], [[4, 5], [6, 7]]]
     assert aten._nested_tensor_from_mask_left_aligned(padded, mask) is True
+    for layout in (torch.jagged, torch.strided):
+        t = nested.nested_tensor([A, B], layout=layout)
+        for keep, grad in ((True, t.sum(-1, keepdim=True)), (False, t.sum(-1))):
+            found = aten._nested_sum_backward(grad, t, [-1], keep)
+            assert torch.equal(found[1], B.sum(-1, keepdim=True).expand(4, 3))
+        found = aten._nested_tensor_softmax_with_shape(torch.zeros(2, 1, 4, 4), t)
+        assert found[0, 0].tolist() == [[0.5, 0.5, 0, 0]] * 2 + [[0] * 4] * 2
+        assert (found[1] == 0.25).all()
     made = aten._nested_tensor_from_tensor_list([A, B])
     assert made.layout is torch.strided and made.tolist() == [A.tolist(), B.tolist()]
 
@@ -321,6 +399,9 @@ def test_strided_layout():
     assert x.layout is torch.strided and x.is_nested and x.numel() == 18 and x.size(-1) == 3
     assert repr(nested.nested_tensor([torch.tensor([1.0]), torch.tensor([2.0, 3.0])])) == (
         "nested_tensor([\n  tensor([1.]),\n  tensor([2., 3.])\n])")
+    assert repr(nested.nested_tensor([])) == "nested_tensor([\n\n])"
+    assert repr(nested.nested_tensor([torch.tensor([1.0])], requires_grad=True)) == (
+        "nested_tensor([\n  tensor([1.], requires_grad=True)\n], requires_grad=True)")
     (x * x).values().sum().backward()
     assert torch.equal(x.grad.unbind()[0], 2 * A)
     y = nested.nested_tensor([A, torch.ones(4, 5)])

@@ -10,12 +10,9 @@ import pytest
 import pullback as pb
 from pullback import nn
 from pullback.nn.utils import rnn as sequences
+from tests.helpers.theirs import torch
 
 pytestmark = pytest.mark.torch
-try:
-    import torch
-except ImportError:  # collected, but deselected by `make test`; `make parity` has it
-    torch = None
 
 RANDOM = np.random.default_rng(0)
 

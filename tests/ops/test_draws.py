@@ -1,5 +1,7 @@
 """Derivatives of drawn numbers by their parameters, against mpmath; batching and refusals."""
 
+import math
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -142,3 +144,11 @@ def test_a_generator_of_its_own():
 def test_counts_that_are_not_numbers():
     """PyTorch does not return from this call."""
     assert torch.binomial(torch.tensor([float("nan")]), torch.tensor([0.5])).isnan().item()
+
+
+def test_infinite_counts_and_rates():
+    """PyTorch's are infinite, NaN or a large negative number, by what is drawn."""
+    endless = torch.tensor([math.inf])
+    assert torch.binomial(endless.expand(3), torch.tensor([0.2, 0.7, 0.0])).tolist() == [
+        math.inf, math.inf, 0.0]
+    assert torch.poisson(endless).tolist() == [math.inf]

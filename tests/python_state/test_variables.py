@@ -190,3 +190,22 @@ def test_facts_of_tensors_that_are_not_used(compiled, monkeypatch):
         changed()
     assert [len(g.programs) for g in fast] == [2] * 4
     del options.tensor
+
+
+def test_tensors_of_which_values_were_read(compiled, monkeypatch):
+    """They became a part of the program: another tensor has others, also where it is no input."""
+    held = {"count": torch.tensor(1)}
+    options.tensor = torch.tensor(1)
+
+    def in_a_table(x):
+        return x[:int(held["count"])] * 2
+
+    def of_an_object(x):
+        return x[:options.tensor.item()] * 2
+
+    fast = [compiled(f) for f in (in_a_table, of_an_object)]
+    for n in (1, 2, 1):
+        held["count"], options.tensor = torch.tensor(n), torch.tensor(n)
+        for g in fast:
+            assert g(X).tolist() == (X[:n] * 2).tolist()
+    del options.tensor

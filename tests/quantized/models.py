@@ -250,5 +250,53 @@ def functionals(torch):
             sorted(f.state_dict())]
 
 
+def written_out(torch):
+    """Recurrent layers and attention whose parts are observed and quantised."""
+    nn, tq = torch.nn, torch.ao.quantization
+
+    class Around(nn.Module):
+        def __init__(self, layer):
+            super().__init__()
+            self.quant, self.layer, self.dequant = tq.QuantStub(), layer, tq.DeQuantStub()
+
+        def forward(self, x):
+            x = self.quant(x)
+            given = (x,) if "LSTM" in type(self.layer).__name__ else (x, x, x)
+            out, more = self.layer(*given)
+            return [self.dequant(t) for t in (out, *(more if isinstance(more, tuple) else [more]))]
+
+    out = []
+    for make in (lambda: nn.LSTM(4, 3), lambda: nn.LSTM(4, 3, 2, bidirectional=True, bias=False),
+                 lambda: nn.LSTM(4, 3, 2, batch_first=True), lambda: nn.MultiheadAttention(4, 2)):
+        model = Around(filled(torch, make())).eval()
+        model.qconfig = tq.default_qconfig
+        ready = tq.prepare(model)
+        ready(draw(torch, 0, 5, 2, 4))
+        out.append(sorted(ready.state_dict()))
+        done = tq.convert(ready)
+        out += [sorted(done.state_dict()), done.layer._get_name(), *done(draw(torch, 1, 5, 2, 4))]
+    return out
+
+
 MODELS = [linear, recurrent, cells, embeddings, observers, histograms, fake, static, trained,
-          layers, functionals]
+          layers, functionals, written_out]
+
+
+def pickled(torch):
+    """Whole models, inputs, and what they give: PyTorch pickles them with its own classes."""
+    nn, tq = torch.nn, torch.ao.quantization
+    image, rows = draw(torch, 1, 2, 2, 5, 5), draw(torch, 2, 5, 4)
+    net = filled(torch, nn.Sequential(tq.QuantStub(), nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten(),
+                                      nn.Linear(27, 4), tq.DeQuantStub())).eval()
+    net.qconfig = tq.default_qconfig
+    ready = tq.prepare(tq.fuse_modules(net, ["1", "2"]))
+    ready(image)
+    models = {
+        "static": (tq.convert(ready), image),
+        "linear": (dynamic(torch, nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), rows),
+        "half": (dynamic(torch, nn.Linear(4, 3), dtype=torch.float16), rows),
+        "embedding": (dynamic(torch, nn.Embedding(5, 8), dtype=torch.quint8),
+                      torch.tensor([1, 4, 0])),
+        "lstm": (dynamic(torch, nn.LSTM(4, 3), spec={nn.LSTM}), draw(torch, 3, 5, 2, 4)),
+    }
+    return {name: {"model": m, "input": x, "output": m(x)} for name, (m, x) in models.items()}

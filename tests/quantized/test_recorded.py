@@ -16,7 +16,7 @@ import pytest
 
 DATA = Path(__file__).parents[1] / "data" / "quantized.json"
 sys.path.insert(0, str(Path(__file__).parent))
-from models import MODELS, draw  # noqa: E402  (there is no package where PyTorch is)
+from models import MODELS, draw, pickled  # noqa: E402  (there is no package where PyTorch is)
 
 
 def names(torch):
@@ -169,7 +169,59 @@ def arithmetic():
         yield f"Q.conv_transpose{n}d(q(1, 2, 4, {size}), {pack}, 0.2, 60)"
 
 
-CASES = [*tensors(), *operators(), *arithmetic()]
+def seldom():
+    """Functions that few programs use."""
+    for op in ("add", "mul"):
+        yield f"Q.{op}(q(1, 3, 4), 0.3)"
+        yield f"Q.{op}(-0.7, q(1, 3, 4))"
+        yield f"Q.{op}_relu(q(1, 3, 4), -0.3)"
+        yield f"Q.{op}_scalar.Tensor(q(1, 3, 4), t(0.5))"
+        yield f"Q.{op}_out(q(1, 3, 4), q(2, 3, 4), q(3, 3, 4, s=0.1))"
+        yield f"Q.{op}_scalar_out(q(1, 3, 4), 0.3, q(3, 3, 4, s=0.1))"
+        yield f"Q.{op}(q(1, 3, 4), q(2, 3, 4, dtype=torch.qint8), 0.1, 3)"
+    pack = "Q.linear_prepack(c(5, 8, 40), r(6, 8))"
+    for relu in ("", "_relu"):
+        name = f"linear_with_input_q_dq_qweight_dq{relu}_output_fp32"
+        yield f"Q.{name}(r(1, 3, 40), 0.1, 20, {pack}).mul(1e3).round()"
+    yield ("Q.linear_dynamic_fp16_unpacked_weight(r(1, 3, 40), r(5, 8, 40), r(6, 8))"
+           ".mul(1e3).round()")
+    yield ("Q.conv2d_unpack_sizes(Q.conv2d_prepack(c(5, 6, 4, 3, 2), r(6, 6), [1, 2], [0, 1], "
+           "[1, 1], 1))")
+    yield "Q.linear_unpack_fp16(Q.linear_prepack_fp16(r(5, 5, 4), r(6, 5)))"
+    for name in ("byte", "4bit", "2bit"):
+        low_high = "torch.stack([r(0, 3, 8).amin(1) - 0.1, r(0, 3, 8).amax(1) + 0.2], 1)"
+        yield f"Q.embedding_bag_{name}_prepack_with_rowwise_min_max(r(0, 3, 8), {low_high})"
+    for name in ("4bit", "2bit"):
+        yield f"Q.embedding_bag_{name}_prepack(r(0, 3, 8), True)"
+    for bits in (2, 4, 8):
+        for n in (5, 16, 64):
+            yield f"torch.choose_qparams_optimized(r({n}, {n}), {n}, 200, 0.16, {bits})"
+    yield "torch.fbgemm_linear_quantize_weight(r(5, 6, 4))"
+    weight = "torch.fbgemm_linear_quantize_weight(r({}, {}, {}))"
+    yield (f"(lambda w: torch.fbgemm_linear_int8_weight(r(1, 3, 4), w[0], "
+           "torch.fbgemm_pack_quantized_matrix(w[0]), *w[1:], r(6, 6)).mul(1e3).round())"
+           f"({weight.format(5, 6, 4)})")
+    yield ("torch.fbgemm_linear_fp16_weight_fp32_activation(r(1, 3, 4), "
+           "torch.fbgemm_pack_gemm_matrix_fp16(r(5, 6, 4)), r(6, 6)).mul(1e3).round()")
+    for name, rows, state in (("lstm", 8, "[r(7, 3, 2), r(8, 3, 2)]"), ("gru", 6, "r(7, 3, 2)"),
+                              ("rnn_tanh", 2, "r(7, 3, 2)"), ("rnn_relu", 2, "r(7, 3, 2)")):
+        yield (f"(lambda a, b: [o.mul(1e3).round() for o in torch.quantized_{name}_cell("
+               f"r(1, 3, 4), {state}, a[0], b[0], r(9, {rows}), r(10, {rows}), "
+               "torch.fbgemm_pack_quantized_matrix(a[0]), "
+               "torch.fbgemm_pack_quantized_matrix(b[0]), a[1], b[1], a[2], b[2], a[3], b[3])])"
+               f"({weight.format(5, rows, 4)}, {weight.format(6, rows, 2)})")
+    for dtype in ("quint8", "qint8"):
+        for op in ("F.avg_pool2d(x, 3, 2, 1, False, False)", "F.avg_pool2d(x, 2)",
+                   "F.adaptive_avg_pool2d(x, (5, 4))",
+                   "F.interpolate(x, (9, 17), mode='bilinear', align_corners=True)"):
+            yield f"(lambda x: {op})(q(3, 3, 8, 13, 11, dtype=torch.{dtype}))"
+        yield f"F.avg_pool3d(q(3, 2, 6, 7, 6, 5, dtype=torch.{dtype}), 2)"
+    yield from ("q(1, 3, 4).resize_(2, 3)", "q(1, 3, 4).fill_(t(0.7))",
+                "torch.empty_like(c(1, 3, 4)).q_per_channel_scales()",
+                "F.embedding(t([2, 0]), q(1, 3, 4))", "Q.linear(q(1, 3, 5), " + pack + ", 0.1, 3)")
+
+
+CASES = [*tensors(), *operators(), *arithmetic(), *seldom()]
 
 
 def shown(torch, value):
@@ -251,7 +303,8 @@ def modelled(torch, model):
 # Sums in another order, and functions of the C library; elsewhere nothing but the last place.
 # Scales that differ in the last place may move results of a network by one step of the last scale.
 TOLERANCES = {"recurrent": (1, 2e-7), "cells": (1, 2e-7), "embeddings": (1, 2e-7),
-              "layers": (1, 2e-6), "static": (1, 0.05), "trained": (1, 0.05), "fake": (1, 2e-7)}
+              "layers": (1, 2e-6), "static": (1, 0.05), "trained": (1, 0.05), "fake": (1, 2e-7),
+              "written_out": (1, 0.05)}
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
@@ -270,4 +323,7 @@ if __name__ == "__main__":
 
     found = {c: result(torch, c) for c in CASES}
     found |= {f"model {m.__name__}": modelled(torch, m) for m in MODELS}
+    if sys.argv[1:] == ["--new"]:  # what is recorded already stays
+        found |= recorded()
     DATA.write_text(json.dumps(found, indent=0) + "\n")
+    torch.save(pickled(torch), DATA.with_name("quantized_models.pt"))

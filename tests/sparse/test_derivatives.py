@@ -102,3 +102,67 @@ def test_what_is_found_of_a_pattern_outlives_captures_and_knows_both_integers():
     each = torch.sparse_csr_tensor(torch.tensor([0, 1, 2]), plain, values, (2, 2))
     assert both.to_dense().tolist() == [[1, 1], [0, 0]]
     assert each.to_dense().tolist() == [[1, 0], [0, 1]]
+
+
+class Holder(torch.nn.Module):
+    def __init__(self, matrix):
+        super().__init__()
+        self.register_buffer("matrix", matrix)
+        self.other = matrix
+
+    def forward(self, d):
+        return self.matrix @ d + self.other @ d
+
+
+def test_compiled_programs_are_for_one_matrix_from_outside():
+    first = sparse(torch.ones(4)).coalesce().to_sparse_csr()
+    second = torch.tensor([[0.0, 0], [3, 0], [0, 5]]).to_sparse_csr()
+    other, table, module = torch.eye(2), {"matrix": first}, Holder(first)
+    compiled = torch.compile(lambda d: table["matrix"] @ d), torch.compile(module)
+    for matrix in (first, second, first * 2):
+        table["matrix"] = matrix
+        assert compiled[0](other).tolist() == matrix.to_dense().tolist()
+        module.matrix = matrix
+        assert compiled[1](other).tolist() == module(other).tolist()
+        module.other = matrix
+        assert compiled[1](other).tolist() == (2 * matrix.to_dense()).tolist()
+
+
+def test_patterns_of_one_graph_are_known_to_several_operators():
+    """Also after the graph has them as inputs, and where they are constants of it."""
+    outside = sparse(torch.ones(4)).coalesce()
+
+    def function(values, matrix):
+        x = matrix.with_carrier(values)
+        y = torch.sparse.softmax(x.t(), 1).t() + x[:, :1].expand(3, 2)
+        return (y * x + torch.cat([x[1:], x[:1]])).coalesce().to_dense()
+
+    for make in (lambda v: outside, lambda v: sparse(torch.ones(4)).coalesce()):
+        values = torch.tensor([1.0, 2.0, 3.0])
+        compiled = torch.compile(lambda v, make=make: function(v, make(v)), fullgraph=True)
+        assert torch.allclose(compiled(values), function(values, outside))
+
+
+def test_integers_from_outside_are_looked_at_again():
+    """A program is for the integers that it was made by: others, and written ones, are seen."""
+    matrix = torch.eye(3).to_sparse_csr()
+    held = {"rows": torch.tensor([0, 1]), "at": torch.tensor([[0, 1], [1, 0]])}
+    other, values = torch.arange(9.0).reshape(3, 3), torch.tensor([2.0, 5.0])
+    rows = torch.compile(lambda d: matrix[held["rows"]] @ d)
+    made = torch.compile(
+        lambda v: torch.sparse_coo_tensor(held["at"], v, (3, 3)).coalesce() @ other)
+
+    def check():
+        assert rows(other).tolist() == other[held["rows"]].tolist()
+        full = torch.zeros(3, 3).index_put(tuple(held["at"]), values, accumulate=True)
+        assert made(values).tolist() == (full @ other).tolist()
+
+    check()
+    held["rows"][0] = held["at"][0, 0] = 2
+    check()
+    held |= {"rows": torch.tensor([1, 0, 0]), "at": torch.tensor([[1, 2], [2, 2]])}
+    check()
+    held["rows"][0] = held["at"][0, 0] = 2
+    check()
+    matrix.col_indices()[0] = 2
+    assert rows(other)[1].tolist() == other[2].tolist()

@@ -96,8 +96,39 @@ def smallest(make):
     return lambda v: (make(torch.tensor([0, 1, 2, 3]), torch.tensor([1, 1, 0]), v[:3]), csr(v))
 
 
+FACTS = {"_nnz": (coo, 4), "sparse_dim": (coo, 2), "dense_dim": (coo, 0), "is_coalesced": (once, 1),
+         "_dimI": (csr, 2), "_dimV": (csr, 0)}
+
+
+def fact(name, make, wanted):
+    return lambda v: (torch.tensor(int(getattr(aten, name)(make(v)))), torch.tensor(wanted)), False
+
+
+def empty():
+    return torch.sparse_coo_tensor(size=(1, 1), dtype=D)
+
+
+def together(a, b):
+    return torch.cat([whole(a).flatten(), whole(b).flatten()])
+
+
+def gradients_of_largest(v):
+    """Of the largest products along rows: each row of `csr` has one entry, in column 1, 1 and 0."""
+    b, columns = MATRIX * v[3], torch.tensor([1, 1, 0])
+    of_values = torch.zeros(3, 2, dtype=D).index_put(
+        (torch.arange(3), columns), (WIDE * b[columns]).sum(1))
+    return of_values, torch.zeros(2, 3, dtype=D).index_add(0, columns, WIDE * v[:3, None])
+
+
 MATRIX = torch.tensor([[1.0, 2.0, 0.5], [-1.0, 0.25, 3.0]], dtype=D)
 WIDE = torch.arange(9.0, dtype=D).reshape(3, 3)
+
+
+def square(values):
+    """A matrix that is not singular."""
+    return full(values) @ MATRIX[:, :3] + 9 * torch.eye(3, dtype=D)
+
+
 # entry -> (values -> (result, what it has to equal), is it differentiated?)
 ROWS = {
     "_indices": (copied("_indices", coo), False), "indices": (copied("indices", once), False),
@@ -170,6 +201,13 @@ ROWS = {
         True),
     "_sparse_sparse_matmul": (lambda v: (
         aten._sparse_sparse_matmul(coo(v), MATRIX.to_sparse()), coo(v).to_dense() @ MATRIX), True),
+    "_spsolve": (lambda v: (
+        aten._spsolve(square(v).to_sparse_csr(), v[:3]), torch.linalg.solve(square(v), v[:3])),
+        True),
+    "_spdiags": (lambda v: (
+        aten._spdiags(full(v)[:2], torch.tensor([0, -1]), (3, 2), layout=torch.sparse_csr),
+        torch.diag_embed(full(v)[0])[[0, 1, 1]] * torch.tensor([[1], [1], [0]])
+        + torch.diag_embed(full(v)[1])[[0, 0, 1]] * torch.tensor([[0], [1], [1]])), True),
     "_sparse_mm_reduce_impl": (lambda v: (
         aten._sparse_mm_reduce_impl(csr(v), MATRIX, "amax")[0],
         csr(v).to_dense() @ MATRIX), True),  # there is one entry in every row
@@ -188,6 +226,45 @@ ROWS = {
         aten._sparse_softmax(once(v), 0, False), along_columns(v, torch.softmax)), True),
     "_sparse_log_softmax": (lambda v: (
         aten._sparse_log_softmax(once(v), 0, False), along_columns(v, torch.log_softmax)), True),
+    **{name: fact(name, *wanted) for name, wanted in FACTS.items()},
+    "_coalesced_": (lambda v: (aten._coalesced_(once(v), True), once(v)), False),
+    "copy_sparse_to_sparse_": (lambda v: (
+        aten.copy_sparse_to_sparse_(once(v * 2), coo(v)), coo(v)), True),
+    "resize_as_sparse_": (lambda v: (
+        aten.resize_as_sparse_(empty(), once(v)), torch.zeros(3, 2)), False),
+    "sparse_resize_": (lambda v: (
+        aten.sparse_resize_(once(v), (4, 2), 2, 0),
+        torch.cat([once(v).to_dense(), torch.zeros(1, 2, dtype=D)])), True),
+    "sparse_resize_and_clear_": (lambda v: (
+        aten.sparse_resize_and_clear_(once(v), (4, 2), 1, 1), torch.zeros(4, 2)), False),
+    "_sparse_coo_tensor_with_dims": (lambda v: (
+        aten._sparse_coo_tensor_with_dims(1, 1, (4, 2)), torch.zeros(4, 2)), False),
+    "_sparse_broadcast_to": (lambda v: (
+        aten._sparse_broadcast_to(coo(v), (2, 3, 2)), coo(v).to_dense().expand(2, 3, 2)), True),
+    "hspmm": (lambda v: (aten.hspmm(coo(v), MATRIX), coo(v).to_dense() @ MATRIX), True),
+    "_sparse_csr_sum.dim_dtype": (lambda v: (
+        aten._sparse_csr_sum.dim_dtype(csr(v), [1], True), csr(v).to_dense().sum(1, True)), True),
+    "_sparse_csr_prod.dim_dtype": (lambda v: (
+        aten._sparse_csr_prod.dim_dtype(csr(v), [0], True),
+        torch.stack([v[2], v[0] * v[1]]).reshape(1, 2)), True),
+    "_sparse_mask_projection": (lambda v: (  # two entries of the mask are at (0, 1)
+        aten._sparse_mask_projection(once(v), coo(v), True),
+        torch.stack([v[0] * 0, v[0] * 2, v[1] * 0, v[1], v[2], v[2] * 0]).reshape(3, 2)), True),
+    "_sparse_sum_backward": (lambda v: (
+        aten._sparse_sum_backward(v[:3], once(v.detach()), [1]),
+        v[:3, None] * (once(v.detach()).to_dense() != 0)), True),
+    "_sparse_softmax_backward_data": (lambda v: (
+        aten._sparse_softmax_backward_data(
+            once(v), torch.sparse.softmax(once(v), 0), 0, once(v)),
+        along_columns(v, lambda t, d: (p := t.softmax(d)) * (t - (t * p).sum(d)))), True),
+    "_sparse_log_softmax_backward_data": (lambda v: (
+        aten._sparse_log_softmax_backward_data(
+            once(v), torch.sparse.log_softmax(once(v), 0), 0, once(v)),
+        along_columns(v, lambda t, d: t - t.softmax(d) * t.sum(d))), True),
+    "_sparse_mm_reduce_impl_backward": (lambda v: (
+        together(*aten._sparse_mm_reduce_impl_backward(
+            csr(v), WIDE, MATRIX * v[3], "amax", torch.empty(0), [True, True])),
+        together(*gradients_of_largest(v))), True),
 }
 
 

@@ -15,7 +15,7 @@ def entries(count, rows, cols, ordered):
 
 @pytest.fixture
 def library(monkeypatch):
-    monkeypatch.setattr(sparse_loops, "_spent", 1.0)  # enough work: it is built
+    monkeypatch.setattr(sparse_loops._library, "spent", 1.0)  # enough work: it is built
     monkeypatch.setattr(sparse_loops, "_ALONE", 64)  # threads share little work, too
     found = sparse_loops.library(np.dtype(np.float64))
     if found is None:

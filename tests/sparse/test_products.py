@@ -1,7 +1,5 @@
 """The functions of `torch.sparse` and older names: products that are reduced, sampled and kept."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -9,6 +7,7 @@ from scipy.sparse import csr_array
 import pullback as torch
 from pullback.ops import sparse_products
 from tests.helpers import sparse_cases as cases
+from tests.helpers.peak import peak
 from tests.sparse.test_operators import check, d, other
 
 KINDS = ("forward", "backward", "second", "jvp", "vmap_values", "vmap_dense", "functional",
@@ -124,15 +123,6 @@ def test_factors_are_conjugated(layout):
                 cases.close(a, b)
 
 
-def _peak(function):
-    tracemalloc.start()
-    try:
-        function()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("layout", ("coo", "csr"))
 def test_memory_of_products_and_their_derivatives_is_that_of_entries_and_operands(layout):
     n, count, width = 100_000, 1_000_000, 8  # a matrix would take 80 GB
@@ -153,9 +143,9 @@ def test_memory_of_products_and_their_derivatives_is_that_of_entries_and_operand
         return torch.sparse.sampled_addmm(pattern.with_carrier(v), y, y.t()).values().sum()
 
     bound = 8 * (count + 2 * n * width)  # bytes of values and of both operands
-    assert _peak(first) < 10 * bound
-    assert _peak(lambda: torch.autograd.grad(sampled(), (v, y))) < 10 * bound
-    assert _peak(lambda: sum(g.square().sum() for g in first()).backward()) < 20 * bound
+    assert peak(first) < 10 * bound
+    assert peak(lambda: torch.autograd.grad(sampled(), (v, y))) < 10 * bound
+    assert peak(lambda: sum(g.square().sum() for g in first()).backward()) < 20 * bound
 
 
 def test_products_of_sparse_matrices_do_not_list_their_pairs():
@@ -174,7 +164,7 @@ def test_products_of_sparse_matrices_do_not_list_their_pairs():
     (wanted @ wanted.t()).square().sum().backward()
     found = product()[0]
     assert torch.allclose(found, wanted.grad[at[0], at[1]])
-    assert _peak(product) < 16 * 8 * n * n
+    assert peak(product) < 16 * 8 * n * n
 
 
 @pytest.mark.parametrize("dtype", (torch.int64, torch.float16, torch.bfloat16, torch.float32))

@@ -37,8 +37,9 @@ def test_layouts_and_memory_formats_are_named_constants():
     with pytest.raises(TypeError, match="cannot create"):
         torch.layout("mine")
     assert torch.zeros(2, layout=torch.sparse_coo).layout is torch.sparse_coo
+    assert torch.zeros(2, layout=torch._mkldnn).layout is torch.strided  # as of `to_mkldnn`
     with pytest.raises(NotImplementedError, match="no function makes tensors with it"):
-        torch.zeros(2, layout=torch._mkldnn)
+        torch.zeros(2, layout=torch.jagged)
 
 
 def test_channels_last_moves_elements_and_keeps_the_shape():

@@ -6,12 +6,9 @@ import pytest
 import pullback as pb
 from pullback.core.op import registry
 from pullback.tensor.legacy_types import NAMES
+from tests.helpers.theirs import torch
 
 pytestmark = pytest.mark.torch
-try:
-    import torch
-except ImportError:  # collected, but deselected by `make test`; `make parity` has it
-    torch = None
 
 A = np.array([1.0, 2.0, 3.0])
 # operators of PyTorch's list that are not in the table

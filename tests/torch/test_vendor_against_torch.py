@@ -7,12 +7,9 @@ import pullback as pb
 from pullback.core.op import registry
 from pullback.core.overload import overload_of
 from pullback.core.schema import Schema
+from tests.helpers.theirs import torch
 
 pytestmark = pytest.mark.torch
-try:
-    import torch
-except ImportError:  # collected, but deselected by `make test`; `make parity` has it
-    torch = None
 
 RANDOM = np.random.default_rng(0)
 

@@ -1,8 +1,9 @@
-"""Layers for quantised models: `quantized`, `quantized.dynamic`, `qat`, `intrinsic`."""
+"""Layers for quantised models: `quantized`, `quantized.dynamic`, `qat`, `quantizable`,
+`intrinsic`."""
 
 from ...facade import elsewhere as _elsewhere
 
-_PACKAGES = ("intrinsic", "qat", "quantized")
+_PACKAGES = ("intrinsic", "qat", "quantizable", "quantized")
 
 
 def __getattr__(name: str):

@@ -7,11 +7,12 @@ give a model that computes with integers throughout (`quantize.py`); `prepare_qa
 import sys as _sys
 import types as _types
 
+from ...absent import getter as _getter
 from ...facade import Facade as _Facade
-from ...facade import elsewhere as _elsewhere
 
 _FILES = ("quantize", "fuse_modules", "qconfig", "fake_quantize", "observer", "stubs",
           "quantization_mappings", "qconfig_mapping", "fuser_method_mappings", "utils")
+_absent = _getter(__name__)
 _found = _Facade("torch.ao.quantization", " ".join(f"ao.quantization.{f}" for f in _FILES))
 
 
@@ -31,14 +32,14 @@ def __getattr__(name: str):
 
     if name == "__all__":
         return [n for n in dir(_found) if not n.startswith("_")]
-    if name in _FILES and name not in ("quantize", "fuse_modules"):
+    if (name in _FILES or name == "quantize_fx") and name not in ("quantize", "fuse_modules"):
         return importlib.import_module(f".{name}", __name__)
     if not name.startswith("__"):
         for file in _FILES:
             module = importlib.import_module(f".{file}", __name__)
             if hasattr(module, name):
                 return getattr(module, name)
-    return _elsewhere(__name__, name)
+    return _absent(name)
 
 
 def __dir__() -> list[str]:

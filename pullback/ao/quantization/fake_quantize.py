@@ -36,6 +36,7 @@ class FakeQuantizeBase(Module):
 
     fake_quant_enabled: Tensor
     observer_enabled: Tensor
+    activation_post_process: Module  # what observes
 
     def __init__(self):
         super().__init__()

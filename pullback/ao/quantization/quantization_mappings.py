@@ -75,8 +75,10 @@ DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Callable, Callable] = {
 
 
 def no_observer_set() -> set:
-    """Modules that get no observer by default."""
-    return set()
+    """Layers written out in parts: their results are those of the last part, which has one."""
+    from ..nn import quantizable
+
+    return {quantizable.LSTM, quantizable.MultiheadAttention}
 
 
 def get_default_static_quant_module_mappings() -> dict:

@@ -30,6 +30,7 @@ from .quantization_mappings import (
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
+    no_observer_set,
 )
 from .stubs import DeQuantStub, QuantWrapper
 
@@ -43,9 +44,14 @@ _DYNAMIC = {  # dtype -> how its layers are configured
 
 
 def get_default_custom_config_dict() -> dict:
-    """What classes of the user's become, by default none."""
-    return {"float_to_observed_custom_module_class": {},
-            "observed_to_quantized_custom_module_class": {}}
+    """What layers become that are written out in parts to be observed."""
+    from ..nn import quantizable, quantized
+
+    return {"float_to_observed_custom_module_class": {
+                nn.LSTM: quantizable.LSTM, nn.MultiheadAttention: quantizable.MultiheadAttention},
+            "observed_to_quantized_custom_module_class": {
+                quantizable.LSTM: quantized.LSTM,
+                quantizable.MultiheadAttention: quantized.MultiheadAttention}}
 
 
 def propagate_qconfig_(module: nn.Module, qconfig_dict: dict | None = None,
@@ -119,7 +125,8 @@ def _add_observer_(module: nn.Module, classes: Any, non_leaf: Any, custom: dict)
         elif _wanted(child) and kind in custom:
             observed = custom[kind].from_float(child)
             setattr(module, name, observed)
-            _insert(observed)
+            if not issubclass(custom[kind], tuple(no_observer_set())):
+                _insert(observed)
         else:
             _add_observer_(child, classes, non_leaf, custom)
     if isinstance(module, nn.Sequential) or type(module) not in classes:

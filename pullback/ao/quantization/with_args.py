@@ -19,7 +19,7 @@ class Partial:
         return self.p(*args, **(keywords | later))
 
     def __repr__(self) -> str:
-        return repr(self.p) + "".join(map(repr, self.callable_args.items()))
+        return repr(self.p) + repr(self.callable_args)
 
     def with_args(self, **kwargs: Any) -> Partial:
         """The same with more arguments given."""

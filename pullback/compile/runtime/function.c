@@ -602,15 +602,25 @@ static int read_written(Function *f, PyObject *numbers) {
   return PyErr_Occurred() ? -1 : 0;
 }
 
+// the numbers in a tuple, and how many there are
+static int64_t *numbers_in(PyObject *tuple, int *count) {
+  *count = (int)PyTuple_GET_SIZE(tuple);
+  int64_t *found = calloc((size_t)*count + 1, sizeof *found);
+  if (!found) {
+    *count = 0;
+    PyErr_NoMemory();
+    return NULL;
+  }
+  for (int k = 0; k < *count; k++) found[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, k));
+  return found;
+}
+
 // per step the outputs that are first needed in it, if they are not all made at the beginning
 static int read_makes(Function *f, PyObject *makes) {
   f->late = PyTuple_GET_SIZE(makes) > 0;
   for (int i = 0; i < f->nsteps && i < PyTuple_GET_SIZE(makes); i++) {
-    PyObject *t = PyTuple_GET_ITEM(makes, i);
     step *s = &f->steps[i];
-    s->nmakes = (int)PyTuple_GET_SIZE(t);
-    s->makes = calloc((size_t)s->nmakes + 1, sizeof *s->makes);
-    for (int k = 0; k < s->nmakes; k++) s->makes[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(t, k));
+    s->makes = numbers_in(PyTuple_GET_ITEM(makes, i), &s->nmakes);
   }
   return PyErr_Occurred() ? -1 : 0;
 }
@@ -618,11 +628,8 @@ static int read_makes(Function *f, PyObject *makes) {
 // per step the buffers that end with it; (input, bytes) of inputs whose memory others take
 static int read_ends(Function *f, PyObject *frees, PyObject *room) {
   for (int i = 0; i < f->nsteps && i < PyTuple_GET_SIZE(frees); i++) {
-    PyObject *t = PyTuple_GET_ITEM(frees, i);
     step *s = &f->steps[i];
-    s->nfrees = (int)PyTuple_GET_SIZE(t);
-    s->frees = calloc((size_t)s->nfrees + 1, sizeof *s->frees);
-    for (int k = 0; k < s->nfrees; k++) s->frees[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(t, k));
+    s->frees = numbers_in(PyTuple_GET_ITEM(frees, i), &s->nfrees);
   }
   if (PyTuple_GET_SIZE(room)) f->room = calloc((size_t)f->nin + 1, sizeof *f->room);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(room); i++) {

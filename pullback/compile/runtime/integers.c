@@ -75,6 +75,11 @@ static inline __m512i sums_of_4(__m512i a, __m512i b, __m512i c, __m512i d) {
   return _mm512_add_epi32(_mm512_unpacklo_epi64(x, y), _mm512_unpackhi_epi64(x, y));
 }
 
+static inline __attribute__((always_inline)) void clear(__m512i s[16]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i++) s[i] = _mm512_setzero_si512();
+}
+
 // The sums of sixteen vectors.
 static inline __m512i sums_of_16(const __m512i s[16]) {
   __m512i a = sums_of_4(s[0], s[1], s[2], s[3]), b = sums_of_4(s[4], s[5], s[6], s[7]);
@@ -90,8 +95,7 @@ static inline __m512i sums_of_16(const __m512i s[16]) {
 static inline void four_by_four(const uint8_t *x[4], const int8_t *y[4], int64_t width,
                                 int32_t out[16]) {
   __m512i s[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; i++) s[i] = _mm512_setzero_si512();
+  clear(s);
   for (int64_t k = 0; k < width; k += 64) {
     __mmask64 there = width - k < 64 ? ((__mmask64)1 << (width - k)) - 1 : ~(__mmask64)0;
     __m512i v0 = _mm512_maskz_loadu_epi8(there, y[0] + k);
@@ -114,8 +118,7 @@ static inline void four_by_four(const uint8_t *x[4], const int8_t *y[4], int64_t
 static inline void one_by_sixteen(const uint8_t *x, const int8_t *y, int64_t width,
                                   int32_t out[16]) {
   __m512i s[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; i++) s[i] = _mm512_setzero_si512();
+  clear(s);
   for (int64_t k = 0; k < width; k += 64) {
     __mmask64 there = width - k < 64 ? ((__mmask64)1 << (width - k)) - 1 : ~(__mmask64)0;
     __m512i u = _mm512_loadu_si512(x + k);

@@ -36,22 +36,19 @@ static const pb_support *base;
 
 #define JOIN_(a, b) a##b
 #if PB_DOUBLE
-typedef double d_vec __attribute__((vector_size(PB_VB)));
-typedef double d_mem __attribute__((vector_size(PB_VB), aligned(8), may_alias));
-typedef int64_t d_ivec __attribute__((vector_size(PB_VB)));
 #define T double
-#define V d_vec
 #define N_(name) JOIN_(d_, name)
 #define PB_SIZE 8
+typedef int64_t N_(ivec) __attribute__((vector_size(PB_VB)));
 #else
-typedef float s_vec __attribute__((vector_size(PB_VB)));
-typedef float s_mem __attribute__((vector_size(PB_VB), aligned(4), may_alias));
-typedef int32_t s_ivec __attribute__((vector_size(PB_VB)));
 #define T float
-#define V s_vec
 #define N_(name) JOIN_(s_, name)
 #define PB_SIZE 4
+typedef int32_t N_(ivec) __attribute__((vector_size(PB_VB)));
 #endif
+typedef T N_(vec) __attribute__((vector_size(PB_VB)));
+typedef T N_(mem) __attribute__((vector_size(PB_VB), aligned(PB_SIZE), may_alias));
+#define V N_(vec)
 #include "gemm.h"
 #include "conv.h"
 

@@ -106,21 +106,17 @@ failed:
   return NULL;
 }
 
+#define EACH_(what) what(a->values); what(a->held); what(a->items); what(a->tables)
+
 static int same_call_traverse(PyObject *self, visitproc visit, void *arg) {
   SameCall *a = (SameCall *)self;
-  Py_VISIT(a->values);
-  Py_VISIT(a->held);
-  Py_VISIT(a->items);
-  Py_VISIT(a->tables);
+  EACH_(Py_VISIT);
   return 0;
 }
 
 static int same_call_clear(PyObject *self) {
   SameCall *a = (SameCall *)self;
-  Py_CLEAR(a->values);
-  Py_CLEAR(a->held);
-  Py_CLEAR(a->items);
-  Py_CLEAR(a->tables);
+  EACH_(Py_CLEAR);
   return 0;
 }
 

@@ -95,29 +95,27 @@ PB_VEC(VL, int64_t, l, ml)
     return v;                                                                                      \
   }                                                                                                \
   INLINE void FN(storen_##t)(T *p, V v, int n) { __builtin_memcpy(p, &v, n * sizeof(T)); }
+#define PB_MASKED(V, T, t, p)                                                                      \
+  INLINE V FN(loadn_##t)(const T *from, int n) {                                                   \
+    return (V)__builtin_ia32_loadu##p##512_mask(from, (V){}, (1u << n) - 1);                       \
+  }                                                                                                \
+  INLINE void FN(storen_##t)(T *to, V v, int n) {                                                  \
+    __builtin_ia32_storeu##p##512_mask(to, v, (1u << n) - 1);                                      \
+  }
 #if defined(__AVX512F__) && !defined(__clang__) && PB_L == 16
-INLINE VF FN(loadn_f)(const float *p, int n) {
-  return (VF)__builtin_ia32_loadups512_mask(p, (VF){}, (1u << n) - 1);
-}
-INLINE void FN(storen_f)(float *p, VF v, int n) {
-  __builtin_ia32_storeups512_mask(p, v, (1u << n) - 1);
-}
+PB_MASKED(VF, float, f, ps)
 #else
 PB_PART(VF, float, f)
 #endif
 #if defined(__AVX512F__) && !defined(__clang__) && PB_L == 8
-INLINE VD FN(loadn_d)(const double *p, int n) {
-  return (VD)__builtin_ia32_loadupd512_mask(p, (VD){}, (1u << n) - 1);
-}
-INLINE void FN(storen_d)(double *p, VD v, int n) {
-  __builtin_ia32_storeupd512_mask(p, v, (1u << n) - 1);
-}
+PB_MASKED(VD, double, d, pd)
 #else
 PB_PART(VD, double, d)
 #endif
 PB_PART(VI, int32_t, i)
 PB_PART(VL, int64_t, l)
 #undef PB_PART
+#undef PB_MASKED
 
 // streaming stores: past the caches, for outputs that are not read again; p is aligned
 INLINE void FN(stream_f)(float *p, VF v) {

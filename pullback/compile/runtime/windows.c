@@ -4,6 +4,12 @@
 
 enum { PB_STRIP = 256 };  // windows of a row at a time
 
+#define OVER_PLANES_(name, letter)                                                                  \
+  static void pb_##name##_##letter(const pb_windows *w) {                                           \
+    int64_t size = w->image[0] * w->image[1] * w->image[2];                                         \
+    pb_parallel(name##_run_##letter, (void **)w, w->planes, 1 + 16384 / (size + 1));                \
+  }
+
 // The first of equal values wins, but the last NaN, as in a scan with `new > best or new is NaN`.
 #define MAX_WINDOWS_(letter, T)                                                                     \
   __attribute__((optimize("O3"))) static void max_strip_##letter(                                   \
@@ -62,10 +68,7 @@ enum { PB_STRIP = 256 };  // windows of a row at a time
           }                                                                                         \
     }                                                                                               \
   }                                                                                                 \
-  static void pb_max_windows_##letter(const pb_windows *w) {                                        \
-    int64_t size = w->image[0] * w->image[1] * w->image[2];                                         \
-    pb_parallel(max_windows_run_##letter, (void **)w, w->planes, 1 + 16384 / (size + 1));           \
-  }                                                                                                 \
+  OVER_PLANES_(max_windows, letter)                                                                 \
   static void spread_windows_run_##letter(void **p, int64_t begin, int64_t end) {                   \
     const pb_windows *w = (const pb_windows *)p;                                                    \
     int64_t size = w->image[0] * w->image[1] * w->image[2];                                         \
@@ -84,9 +87,6 @@ enum { PB_STRIP = 256 };  // windows of a row at a time
       }                                                                                             \
     }                                                                                               \
   }                                                                                                 \
-  static void pb_spread_windows_##letter(const pb_windows *w) {                                     \
-    int64_t size = w->image[0] * w->image[1] * w->image[2];                                         \
-    pb_parallel(spread_windows_run_##letter, (void **)w, w->planes, 1 + 16384 / (size + 1));        \
-  }
+  OVER_PLANES_(spread_windows, letter)
 MAX_WINDOWS_(f, float)
 MAX_WINDOWS_(d, double)

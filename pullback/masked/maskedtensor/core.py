@@ -39,7 +39,7 @@ class MaskedTensor(PartsTensor):
     @classmethod
     def make(cls, data: Tensor, mask: Tensor, shown_as: str = "strided") -> MaskedTensor:
         t = cls.bare()
-        t.data_part, t.mask_part, t.shown_as = data, mask, shown_as
+        t.data_part, t.mask_part, t.shown_as = data, mask, _possible(shown_as, data.ndim)
         t.put(tuple(data._payload.shape), data._payload.dtype)
         return t
 
@@ -53,10 +53,20 @@ class MaskedTensor(PartsTensor):
     def of_each(self, dim: int, function: Callable[[Tensor, int], Tensor]) -> MaskedTensor:
         return type(self).make(function(self.data_part, dim), function(self.mask_part, dim))
 
+    @classmethod
+    def over(cls, other: type) -> bool:
+        return not issubclass(other, MaskedTensor)
+
     def any_operator(self, ov, flat: tuple):
         from .rules import answer
 
         return answer(ov, flat)
+
+    @classmethod
+    def write_operator(cls, ov, flat: tuple):
+        from ...parts.writes import write_elements
+
+        return write_elements(ov, flat)
 
     def cotangent(self, g: Tensor) -> Tensor:
         """A gradient of this tensor as one of its data: nothing where the mask is False."""
@@ -160,6 +170,13 @@ class MaskedTensor(PartsTensor):
         return text(self)
 
     __str__ = __repr__
+
+
+def _possible(shown_as: str, ndim: int) -> str:
+    """A layout for so many dims: only matrices have compressed rows, and a number is dense."""
+    if shown_as == "sparse_csr" and ndim != 2:
+        shown_as = "sparse_coo"
+    return shown_as if ndim else "strided"
 
 
 def behind(t: Tensor, mask: Tensor) -> Tensor:

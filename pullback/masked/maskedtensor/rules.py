@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ... import errors
+from ... import errors, return_types
 from ... import masked as functions
 from ...array import dtype as dt
+from ...array.layout import STRIDED
 from ...core.handle import Tensor, tensors_in
 from ...core.stack import bind
 from ...ops.kinds import Moving
@@ -55,8 +56,7 @@ def on_elements(ov, flat: tuple):
     first = next(t for t in tensors_in(flat) if isinstance(t, MaskedTensor))
 
     def data(t: Tensor) -> Tensor:
-        t = t.data_part if isinstance(t, MaskedTensor) else t
-        return shown_behind(t, mask)
+        return shown_behind(t.data_part if isinstance(t, MaskedTensor) else dense(t), mask)
 
     out = bind(ov, _replaced(flat, data))
     outs = out if isinstance(out, (list, tuple)) else [out]
@@ -65,6 +65,21 @@ def on_elements(ov, flat: tuple):
         wide = mask if t.shape == mask.shape else mask.expand(t.shape)
         made.append(MaskedTensor.make(t, wide, first.shown_as))
     return type(out)(made) if isinstance(out, (list, tuple)) else made[0]
+
+
+@rule(MaskedTensor, "_to_copy")
+def to_copy(t: MaskedTensor, dtype: Any = None, layout: Any = None, device: Any = None,
+            pin_memory: Any = None, non_blocking: bool = False, memory_format: Any = None):
+    """A copy: the mask is where the data is."""
+    out = ops._to_copy(shown_behind(t.data_part, t.mask_part), dtype=dtype, layout=layout,
+                       device=device, pin_memory=pin_memory, non_blocking=non_blocking,
+                       memory_format=memory_format)
+    return MaskedTensor.make(out, t.mask_part.to(out.device), t.shown_as)
+
+
+def dense(t: Tensor) -> Tensor:
+    """A plain operand, which may be sparse."""
+    return t if t.layout is STRIDED else t.to_dense()
 
 
 def shown_behind(t: Tensor, mask: Tensor) -> Tensor:
@@ -117,7 +132,8 @@ def where(condition: Any, a: Any, b: Any):
     shown = next((t.shown_as for t in (a, b) if isinstance(t, MaskedTensor)), None)
     if shown is None:
         return ops.where(condition, a, b)
-    data = [t.seen() if isinstance(t, MaskedTensor) else t for t in (a, b)]
+    data = [t.seen() if isinstance(t, MaskedTensor) else dense(t) if isinstance(t, Tensor) else t
+            for t in (a, b)]
     masks = [t.mask_part if isinstance(t, MaskedTensor) else True for t in (a, b)]
     return MaskedTensor.make(ops.where(condition, *data), ops.where(condition, *masks), shown)
 
@@ -260,7 +276,17 @@ def _median(data: Tensor, mask: Tensor, dim: Any = None, keepdim: Any = False):
         return _as_data(out, data)
     found = values.nanmedian(dim, bool(keepdim))
     out = ops.where(broken.any(dim, bool(keepdim)), float("nan"), found[0])
-    return type(found)(_as_data(out, data), found[1])
+    return return_types.median(_as_data(out, data), found[1])
+
+
+def _nanmedian(data: Tensor, mask: Tensor, dim: Any = None, keepdim: Any = False):
+    """The lower of two, of what is there and a number."""
+    values = ops.where(mask, data, float("nan"))
+    return values.nanmedian() if dim is None else values.nanmedian(dim, bool(keepdim))
+
+
+def _nansum(data: Tensor, mask: Tensor, dim: Any = None, keepdim: Any = False, dtype: Any = None):
+    return ops.where(mask, data, 0).nansum(dim, bool(keepdim), dtype=dtype)
 
 
 def _as_data(t: Tensor, data: Tensor) -> Tensor:
@@ -286,7 +312,8 @@ _reduces("any", _truths(False))
 _reduces("linalg_vector_norm", _norm)
 _reduces("logsumexp", _by(functions.logsumexp))
 _reduces("median", _median)
-_reduces("nanmedian", _median)
+_reduces("nanmedian", _nanmedian)
+_reduces("nansum", _nansum)
 _reduces("count_nonzero", _count)
 _reduces("max", _extreme("max"))
 _reduces("min", _extreme("min"))
@@ -311,9 +338,9 @@ _along("cumprod", functions.cumprod)
 def _product(function: Callable, *pair: Any) -> MaskedTensor:
     """A product: what is left out counts as zero, and the result is there where anything was
     multiplied."""
-    data = [t.to_tensor(0) if isinstance(t, MaskedTensor) else t for t in pair]
+    data = [t.to_tensor(0) if isinstance(t, MaskedTensor) else dense(t) for t in pair]
     masks = [t.mask_part.float() if isinstance(t, MaskedTensor) else ops.ones_like(
-        t, dtype=dt.float32) for t in pair]
+        d, dtype=dt.float32) for t, d in zip(pair, data)]
     there = function(*[m.detach() for m in masks]) > 0
     return MaskedTensor.make(function(*data), there, "strided")
 

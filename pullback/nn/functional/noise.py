@@ -14,16 +14,17 @@ from .arguments import _activation
 _asks = _asks_in(globals())
 
 
-def _check_p(p: float) -> None:
+def _checked(p: float) -> float:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return p
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero each element with probability p and scale the rest by 1 / (1 - p)."""
     if _asks and (taken := _taken_over(dropout, locals())):
         return taken[0]
-    _check_p(p)
+    _checked(p)
     if not training or p == 0:
         return ops.dropout(input, p, training) if fast["ACTIVE"] else input
     value = ops.dropout(input, p, True)
@@ -35,8 +36,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     """Dropout that keeps the mean and variance of self-normalising networks."""
     if _asks and (taken := _taken_over(alpha_dropout, locals())):
         return taken[0]
-    _check_p(p)
-    return _activation("alpha_dropout", inplace, input, p, training)
+    return _activation("alpha_dropout", inplace, input, _checked(p), training)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
@@ -44,14 +44,17 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     """`alpha_dropout` of whole channels."""
     if _asks and (taken := _taken_over(feature_alpha_dropout, locals())):
         return taken[0]
-    _check_p(p)
-    return _activation("feature_alpha_dropout", inplace, input, p, training)
+    return _activation("feature_alpha_dropout", inplace, input, _checked(p), training)
 
 
 def _channel_dropout(rank: int, input: Tensor, p: float, training: bool,
                      inplace: bool) -> Tensor:
     """Dropout of whole channels of one example (rank + 1 dims) or of a batch (rank + 2)."""
-    _check_p(p)
+    if input.ndim not in (rank + 1, rank + 2):
+        name = f"dropout{rank}d"
+        warnings.warn(f"{name}: Received a {input.ndim}-D input to {name}, which is "
+                      "deprecated and will result in an error in a future release.", stacklevel=3)
+    _checked(p)
     single = input.ndim == rank + 1 and rank != 2
     if single:
         input = input.unsqueeze_(0) if inplace else input.unsqueeze(0)
@@ -59,11 +62,6 @@ def _channel_dropout(rank: int, input: Tensor, p: float, training: bool,
     if single:
         out = out.squeeze_(0) if inplace else out.squeeze(0)
     return out
-
-
-def _warn_of_rank(name: str, input: Tensor) -> None:
-    warnings.warn(f"{name}: Received a {input.ndim}-D input to {name}, which is "
-                  "deprecated and will result in an error in a future release.", stacklevel=3)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True,
@@ -84,9 +82,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True,
     """Zero whole channels of (N, C, H, W) with probability p."""
     if _asks and (taken := _taken_over(dropout2d, locals())):
         return taken[0]
-    if input.ndim not in (3, 4):
-        _warn_of_rank("dropout2d", input)
-    elif input.ndim == 3:
+    if input.ndim == 3:
         warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise "
                       "1D dropout behavior is desired - input is interpreted as shape (N, C, L).",
                       stacklevel=2)
@@ -98,6 +94,4 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True,
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W) with probability p."""
     if _asks and (taken := _taken_over(dropout3d, locals())):
         return taken[0]
-    if input.ndim not in (4, 5):
-        _warn_of_rank("dropout3d", input)
     return _channel_dropout(3, input, p, training, inplace)

@@ -98,7 +98,7 @@ class TorchConvention(Convention):
         return new
 
     def arranges(self, ov: Any) -> bool:
-        return not ov.in_rows and ov.op.lies == "channels"
+        return not ov.in_rows and ov.op.memory_format == "channels"
 
     def took_memory(self, number: int, tracked: bool) -> None:
         if tracked:

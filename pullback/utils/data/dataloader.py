@@ -288,7 +288,7 @@ class _Workers(_Batches):
 
     def begin(self) -> None:
         self.active = [True] * self.count
-        self.turn = itertools.cycle(range(self.count))
+        self.cycle = itertools.cycle(range(self.count))
         self.number = 0
         self.waiting: dict[int, int] = {}  # task -> worker, the oldest first
         self.refill()
@@ -315,7 +315,7 @@ class _Workers(_Batches):
                 index = next(self.indices)
             except StopIteration:
                 return
-            who = next(who for who in self.turn if self.active[who])
+            who = next(who for who in self.cycle if self.active[who])
             self.tell(who, worker.TASK, self.number, index)
             self.waiting[self.number] = who
             self.number += 1

@@ -42,6 +42,7 @@ APART = (
     "_scaled_dot_product_flash_attention_for_cpu_backward",  # with results that are not its own
     "smooth_l1_loss_backward",  # with a gradient of another dtype
     "_segment_reduce_backward",  # with results that are not those of its values
+    "mkldnn_rnn_layer",  # its last result is what the library wants to see again
 )
 # the same for gradients alone: PyTorch has none and says nothing, or they are not those of the
 # values (statistics beside a result, resampling by other scales, arguments outside of the domain, a
@@ -73,9 +74,6 @@ POLES = ("polygamma",)  # infinite at whole numbers below one, which are large n
 IN_ONE_PIECE = {"native_group_norm", "_scaled_dot_product_flash_attention_for_cpu",
                 "_masked_softmax"}
 EXPANDED = ("median", "nanmedian")  # reads memory behind what is repeated
-# negatives, and conjugates of complex numbers: copies here, views there, which see later writes
-COPIED = {"_neg_view", "_conj"}
-CONJUGATES = {"conj", "adjoint", "mH", "H"}
 # windows that overlap: a write through them reads what it has just written, there or here
 WINDOWS = re.compile(r"(\w+) = \w+\.unfold\(-?\d+, 2, 1\)[^\0]*\b\1(\[.*\])?(\.\w+_\(| [-+*/]?= )")
 EMPTY_KEPT = ("pixel_unshuffle",)  # what has no elements comes back as it is
@@ -90,6 +88,12 @@ SINGULAR = ("nuclear_norm", "svd", "linalg_svd", "pinverse", "linalg_pinv", "lin
             "linalg_cond", "linalg_matrix_rank")
 # clamped between 0 and the largest number: NaN is 0 or itself by its place, inf is that number
 CLAMPED = ("_add_relu",)
+# NaN at infinity in whole vectors of float32 there, infinite for single elements, and here
+INFINITE = ("gelu",)
+# draws by a count or a rate that is NaN or infinite: they do not return, or give something
+ENDLESS = ("binomial", "poisson")
+# the factor's diagonal is to be real; where it is not, theirs is not the solution of its equations
+REAL_DIAGONAL = ("cholesky_inverse",)
 # the gradient at NaN is one thing in whole vectors of the machine, another in the rest; that of the
 # last two is the one at 0
 NAN_BY_PLACE = ("hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu",
@@ -187,7 +191,11 @@ def gradients_of(case) -> bool | None:
         return None
     if has(POLES) and any(v.dtype.kind in "fc" and np.isinf(v).any() for v in values):
         return None
-    if has(SINGULAR + CLAMPED) and any(
+    if has(REAL_DIAGONAL) and any(v.dtype.kind == "c" for v in values):
+        return None
+    if has(ENDLESS) and (odd or any(i.odd for i in case.inputs.values())):
+        return None
+    if has(SINGULAR + CLAMPED + INFINITE) and any(
             v.dtype.kind in "fc" and not np.isfinite(v).all() for v in values):
         return None
     if has(("grid_sampler", "grid_sample")) and any(i.odd for i in case.inputs.values()):
@@ -196,8 +204,7 @@ def gradients_of(case) -> bool | None:
         return None
     if has(EXPANDED) and "expand" in str(case.program):
         return None
-    if case.written and (WINDOWS.search(case.program.source()) or COPIED & words
-                         or CONJUGATES & words and "complex" in str(case.program)):
+    if case.written and WINDOWS.search(case.program.source()):
         return None
     if NARROW_STEPS & words and {"uint8", "int8", "int16"} & words or (
             WHOLE_LOSSES & words and WHOLE.search(str(case.program))):

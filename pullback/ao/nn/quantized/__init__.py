@@ -13,4 +13,6 @@ def __getattr__(name: str):
 
     if name in ("dynamic", "functional"):
         return importlib.import_module(f".{name}", __name__)
+    if name in ("LSTM", "MultiheadAttention"):
+        return getattr(modules, name)
     return _elsewhere(__name__, name)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .... import creation
+from .... import creation, errors
 from ....array import dtype as dt
 from ....core.handle import Tensor
 from ....table.packets import ops
@@ -87,6 +87,11 @@ def _unknown(what) -> TypeError:
 
 def collate_tensor_fn(batch, *, collate_fn_map=None) -> Tensor:
     """Tensors one above the other."""
+    if batch[0].is_nested:
+        raise errors.RefusedValue(errors.text(
+            "Batches of nested tensors are not currently supported by the default collate_fn; "
+            "please provide a custom collate_fn to handle them appropriately. "
+            f"({errors.user_line(2)})", cure="collate_fn=torch.cat makes one of all their parts"))
     return ops.stack(list(batch), 0)
 
 

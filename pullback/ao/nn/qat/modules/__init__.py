@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..... import nn
@@ -13,6 +14,7 @@ class _Trained:
     """A layer whose weight goes through a module that rounds."""
 
     _FLOAT_MODULE: ClassVar[Any]
+    _arguments: Callable[[nn.Module], tuple]  # those that make a layer like another
 
     def _configure(self, qconfig: Any) -> None:
         if not qconfig:

@@ -25,6 +25,7 @@ from .layers import (
 )
 from .linear import Linear
 
+_LATER = {"LSTM": "rnn", "MultiheadAttention": "attention"}  # they are made of these layers
 __all__ = [
     "ELU", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
     "ConvTranspose2d", "ConvTranspose3d", "DeQuantize", "Dropout", "Embedding", "EmbeddingBag",
@@ -36,6 +37,10 @@ __all__ = [
 
 
 def __getattr__(name: str):
+    import importlib
+
     from .....facade import elsewhere
 
+    if name in _LATER:
+        return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
     return elsewhere(__name__, name)

@@ -118,6 +118,18 @@ class _ConvNd(Scaled, WeightedQuantizedModule):
         new.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return new
 
+    def __setstate__(self, state: Any) -> None:
+        """The state of a copy, or the list of everything in a file that PyTorch has pickled."""
+        if isinstance(state, dict):
+            super().__setstate__(state)
+            return
+        (ins, outs, size, stride, padding, dilation, _, after, groups, mode, weight, bias,
+         scale, zero_point, training) = state
+        self._init(ins, outs, size, stride, padding, dilation, after, groups, bias is not None,
+                   mode)
+        self.set_weight_bias(weight, bias)
+        self.scale, self.zero_point, self.training = scale, zero_point, training
+
     @classmethod
     def get_qconv(cls, mod: nn.Module, activation_post_process: Any,
                   weight_post_process: Any = None) -> _ConvNd:

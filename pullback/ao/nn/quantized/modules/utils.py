@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..... import nn
@@ -40,6 +41,9 @@ class Scaled(nn.Module):
 
 class Shown:
     """A module that prints in one line, without the one that holds its weight."""
+
+    _get_name: Callable[[], str]
+    extra_repr: Callable[[], str]
 
     def __repr__(self) -> str:
         return f"{self._get_name()}({self.extra_repr()})"
