@@ -62,7 +62,7 @@ def _wide(array):
     """An array as the library takes it: of a dtype that it knows."""
     if is_half(array):
         return array.astype(np.float32)
-    return array.astype(np.uint8) if array.dtype == bool else array
+    return array.astype(np.int64) if array.dtype == bool else array  # the sums are counts
 
 
 def _loops(dtype):

@@ -14,5 +14,8 @@
 - `second_device.py`: a device that is not there, for tests of devices; `fake_ops.py` and
   `fake_joint.py`: operators and joint graphs for tests of graphs alone; `compiler_graphs.py` and
   `compiled_checks.py`: graphs and comparisons for the compiler; `interrupts.py`: interrupts
-  between any two instructions.
+  between any two instructions; `leaves.py`, `peak.py`, `theirs.py`: tensors of given values,
+  peaks of memory, and PyTorch where it is installed.
+- `sparse_*.py`, `nested/`, `masked_inventory.py`, `quantized/`: programs of tensors that are made
+  of others, kinds of checks, and the rows of `tests/data/sparse_nested.tsv`.
 """

@@ -8,8 +8,7 @@ import pytest
 import pullback as torch
 from pullback import func
 from pullback.masked import masked_tensor
-
-from .inventory import LAYOUTS, PROGRAMS, K, W, X, data, dense, made
+from tests.helpers.masked_inventory import LAYOUTS, PROGRAMS, K, W, X, data, dense, made
 
 ROWS = Path(__file__).parents[1] / "data" / "sparse_nested.tsv"
 

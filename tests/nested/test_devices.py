@@ -10,9 +10,7 @@ import pytest
 
 import pullback as torch
 from tests.helpers import second_device as second
-
-from .cases import CASES, FLAGS
-from .test_parts import JAGGED_ONLY, name
+from tests.helpers.nested.cases import CASES, FLAGS, JAGGED_ONLY, name
 
 NAME = second.install()
 

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 import pullback as torch
-
-from . import checks
-from .cases import CASES
-from .inventory import CARE, FORMULAS, PROGRAMS
-from .test_parts import DIFFERENT_SIZES, JAGGED_ONLY
+from tests.helpers.nested import checks
+from tests.helpers.nested.cases import CASES, DIFFERENT_SIZES, JAGGED_ONLY
+from tests.helpers.nested.inventory import CARE, FORMULAS, PROGRAMS
 
 ROWS = Path(__file__).parents[1] / "data" / "sparse_nested.tsv"
 KINDS = ("forward", "backward", "second", "jvp", "vmap", "compile")

@@ -4,8 +4,7 @@ import pytest
 
 import pullback as torch
 from pullback import nn
-
-from .checks import check, listed, loss
+from tests.helpers.nested.checks import check, listed, loss
 
 LAYOUTS = [torch.jagged, torch.strided]
 LENGTHS = (2, 5, 2, 3)

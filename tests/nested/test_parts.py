@@ -5,20 +5,8 @@ import functools
 import pytest
 
 import pullback as torch
-
-from . import checks
-from .cases import CASES, FLAGS
-
-JAGGED_ONLY = (
-    "view with the ragged size", "padded operand", "group_norm", "group_norm 4d", "conv1d",
-    "conv1d with steps", "padded and back", "attention with a bias",
-    "attention to other lengths with a bias", "masked_select", "view gather", "view normalize",
-    "view cosine", "view frexp")
-DIFFERENT_SIZES = ("masked_select",)  # what it keeps differs from example to example
-
-
-def name(x):
-    return getattr(x, "name", None) or x.__name__
+from tests.helpers.nested import checks
+from tests.helpers.nested.cases import CASES, DIFFERENT_SIZES, FLAGS, JAGGED_ONLY, name
 
 
 @pytest.mark.parametrize("holes", [False, True], ids=["packed", "holes"])

@@ -9,8 +9,7 @@ from pullback.compile import ragged_loops
 from pullback.fx.experimental.proxy_tensor import make_fx
 from pullback.nn import functional as F
 from pullback.ops import ragged_attention
-
-from . import checks
+from tests.helpers.nested import checks
 
 LENGTHS = [3, 0, 21, 40, 1]  # with and without whole vectors, tiles and blocks of queries
 OTHERS = [5, 2, 0, 300, 17]  # and of keys

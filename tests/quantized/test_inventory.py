@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import pullback as torch
-from tests.quantized.inventory import PROGRAMS
-from tests.quantized.programs import KINDS
+from tests.helpers.quantized.inventory import PROGRAMS
+from tests.helpers.quantized.programs import KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore:Please use quant_min")
 DATA = Path(__file__).parents[1] / "data" / "sparse_nested.tsv"

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 DATA = Path(__file__).parents[1] / "data" / "quantized.json"
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers" / "quantized"))
 from models import MODELS, draw, pickled  # noqa: E402  (there is no package where PyTorch is)
 
 

@@ -8,7 +8,7 @@ import pytest
 import pullback as torch
 from pullback import errors, nn
 from pullback.ao import quantization as tq
-from tests.quantized.models import draw
+from tests.helpers.quantized.models import draw
 
 DATA, Q = Path(__file__).parents[1] / "data", torch.ops.quantized
 

@@ -6,7 +6,7 @@ import pullback as torch
 from pullback.autograd import gradcheck, gradgradcheck
 from pullback.nn import functional as F
 from tests.helpers import sparse_cases as cases
-from tests.sparse.test_operators import d
+from tests.helpers.sparse_rows import d
 
 FUNCTIONS = {
     "dense": lambda x: x.to_dense(), "entries": lambda x: x.sin() * 2, "sum": lambda x: x.sum(),

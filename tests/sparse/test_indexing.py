@@ -4,7 +4,7 @@ import pytest
 
 import pullback as torch
 from tests.helpers import sparse_cases as cases
-from tests.sparse.test_shapes import COMPILED, KINDS, LAYOUTS, checked
+from tests.helpers.sparse_layouts import COMPILED, KINDS, LAYOUTS, checked
 
 
 def joined(pieces):

@@ -8,8 +8,7 @@ import pytest
 import pullback as torch
 from pullback import func
 from tests.helpers import sparse_cases as cases
-
-from .inventory import MAKES, PROGRAMS, strided
+from tests.helpers.sparse_inventory import MAKES, PROGRAMS, strided
 
 FILE = pathlib.Path(__file__).parent.parent / "data" / "sparse_nested.tsv"
 ROWS = list(csv.DictReader(FILE.read_text().splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))

@@ -10,8 +10,8 @@ from pullback import func
 from pullback.fx.experimental.proxy_tensor import make_fx
 from pullback.sparse import linalg
 from tests.helpers import sparse_cases as cases
-from tests.sparse.test_operators import NUMBERS, d
-from tests.sparse.test_solve import SQUARE, csr
+from tests.helpers.sparse_rows import NUMBERS, d
+from tests.helpers.sparse_systems import SQUARE, csr
 
 EXACT = {"rtol": 1e-13, "atol": 1e-15}
 QUARTER = torch.eye(4, dtype=torch.float64) * 0.25

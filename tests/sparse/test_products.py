@@ -8,7 +8,7 @@ import pullback as torch
 from pullback.ops import sparse_products
 from tests.helpers import sparse_cases as cases
 from tests.helpers.peak import peak
-from tests.sparse.test_operators import check, d, other
+from tests.helpers.sparse_rows import check, d, other
 
 KINDS = ("forward", "backward", "second", "jvp", "vmap_values", "vmap_dense", "functional",
          "compiled")

@@ -4,7 +4,7 @@ import pytest
 
 import pullback as torch
 from tests.helpers import sparse_cases as cases
-from tests.sparse.test_operators import check, rows
+from tests.helpers.sparse_rows import check, rows
 
 KINDS = ("forward", "backward", "second", "jvp", "vmap_values", "functional", "compiled")
 inf = float("inf")

@@ -6,7 +6,7 @@ import pytest
 import pullback as torch
 from pullback import func
 from tests.helpers import sparse_cases as cases
-from tests.sparse.test_operators import d
+from tests.helpers.sparse_rows import d
 
 DIAGONALS = torch.arange(1.0, 10).reshape(3, 3)
 LAYOUTS = (None, torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)

@@ -17,7 +17,7 @@ from pullback.core.op import registry
 from pullback.core.overload import overload_of
 from pullback.core.stack import bind
 from pullback.testing import kit, samples
-from tests.quantized.models import draw
+from tests.helpers.quantized.models import draw
 
 KINDS = ("forward", "backward", "second", "jvp", "vmap", "compile")
 D = torch.float64

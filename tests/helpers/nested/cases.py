@@ -233,3 +233,13 @@ def other(k):
     """Keys with lengths of their own."""
     offsets = torch.tensor([0, 3, 4, 5, 7], device=k.device)
     return torch.nested.nested_tensor_from_jagged(k, offsets, jagged_dim=2)
+JAGGED_ONLY = (
+    "view with the ragged size", "padded operand", "group_norm", "group_norm 4d", "conv1d",
+    "conv1d with steps", "padded and back", "attention with a bias",
+    "attention to other lengths with a bias", "masked_select", "view gather", "view normalize",
+    "view cosine", "view frexp")
+DIFFERENT_SIZES = ("masked_select",)  # what it keeps differs from example to example
+
+
+def name(x):
+    return getattr(x, "name", None) or x.__name__

@@ -4,8 +4,8 @@ import functools
 
 import pullback as torch
 from pullback import quantized
-from tests.quantized.models import draw
-from tests.quantized.programs import SCALE, ZERO, Quantised, check, into, made, moved
+from tests.helpers.quantized.models import draw
+from tests.helpers.quantized.programs import SCALE, ZERO, Quantised, check, into, made, moved
 
 Q, F = torch.ops.quantized, torch.nn.functional
 EIGHT = ("quint8", "qint8")

@@ -4,9 +4,9 @@ import inspect
 from dataclasses import dataclass
 
 import pullback as torch
+from tests.helpers.quantized.models import draw
+from tests.helpers.quantized.programs import KINDS, Dense, Entry
 from tests.ops import test_vendor
-from tests.quantized.models import draw
-from tests.quantized.programs import KINDS, Dense, Entry
 
 aten, F = torch.ops.aten, torch.nn.functional
 D = torch.float64

@@ -12,10 +12,10 @@ from pullback.ao import quantization as tq
 from pullback.aot import aot_module
 from pullback.decomp import get_decompositions
 from pullback.graph.make_fx import make_fx
+from tests.helpers.quantized import aten_programs, namespace_programs, vendor_programs
+from tests.helpers.quantized.models import draw
+from tests.helpers.quantized.programs import Dense, Tests, check
 from tests.helpers.wrapper_programs import programs as wrapper_programs
-from tests.quantized import aten_programs, namespace_programs, vendor_programs
-from tests.quantized.models import draw
-from tests.quantized.programs import Dense, Tests, check
 
 aten, F = torch.ops.aten, nn.functional
 
@@ -250,7 +250,8 @@ RECORDED = "quantized/test_recorded.py::test_models"
 
 def recorded(*names):
     """Models of `models.py`."""
-    from tests.quantized import models, test_recorded
+    from tests.helpers.quantized import models
+    from tests.quantized import test_recorded
 
     known = {m.__name__ for m in models.MODELS}
     assert {*names} <= known and {f"model {n}" for n in names} <= {*test_recorded.recorded()}

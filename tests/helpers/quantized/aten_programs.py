@@ -1,8 +1,8 @@
 """Programs for operators that PyTorch has a kernel of for quantised tensors: `quantised relu`."""
 
 import pullback as torch
-from tests.quantized.models import draw
-from tests.quantized.programs import SCALE, ZERO, Quantised, check, fact, into, made, moved
+from tests.helpers.quantized.models import draw
+from tests.helpers.quantized.programs import SCALE, ZERO, Quantised, check, fact, into, made, moved
 
 aten, F = torch.ops.aten, torch.nn.functional
 IMAGE, VOLUME = ((2, 4, 6, 6),), ((1, 2, 4, 4, 4),)

@@ -1,0 +1,1 @@
+"""Programs of nested tensors, and the checks that compare them with what they do to each part."""

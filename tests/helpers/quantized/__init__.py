@@ -1,0 +1,1 @@
+"""Programs of quantised tensors and modules, and what they must give."""
