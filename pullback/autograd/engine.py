@@ -399,7 +399,6 @@ class GraphTask:
     """
 
     reached = callbacks = wanted = parent = number = saved = None
-    node = None  # whose formula or hooks run
     depth = 0
 
     def __init__(
@@ -410,6 +409,7 @@ class GraphTask:
         self.targets = targets  # of (node, output): whose gradients are wanted, None for all leaves
         self.gives = not into_leaves  # are they returned, as by `grad()`?
         self.into_leaves = into_leaves and targets is None
+        self.node = None  # whose formula or hooks run
         self.keep = keep  # may there be another sweep through the same nodes?
 
     def __enter__(self):

@@ -161,13 +161,41 @@ def _on_arrays(rule, several: bool) -> tuple[list[str], dict]:
     return lines, translator.functions
 
 
-def _result(name: str, lines: list[str]) -> str:
-    """A result as a handle; arithmetic makes arrays, other functions perhaps numbers."""
-    made = [line.partition(" = ")[2] for line in lines if line.strip().startswith(f"{name} = ")]
-    if all(re.fullmatch(r"None|\$np_\w+\([^()]*, out=\.\.\.\)", text) for text in made):
-        return f"None if {name} is None else make({name})"
-    return (f"None if {name} is None else g if {name} is a else "
-            f"make({name} if {name}.__class__ is ndarray else arrays_only(np, {name}))")
+_ALONE = re.compile(r"^(g\d+) = None\nif (needs\[\d+\]):\n    \1 = (.+)$", re.MULTILINE)
+
+
+def _makes_array(value: str) -> bool:
+    """Is this arithmetic that makes an array, also of no dimensions?"""
+    call = ast.parse(value.replace("$", ""), mode="eval").body
+    return isinstance(call, ast.Call) and any(k.arg == "out" for k in call.keywords)
+
+
+def _handles(lines: list[str], count: int) -> tuple[list[str], str]:
+    """The statements, with handles for gradients of one expression; then what is returned."""
+    text, made = "\n".join(lines), set()
+
+    def of_one(found: re.Match) -> str:
+        name, needed, value = found.groups()
+        if len(re.findall(rf"\b{name}\b", text)) > 2:
+            return found.group()  # another gradient is made of it
+        first, _, other = value.removeprefix("a if ").partition(" else ")
+        if _makes_array(value):  # `make`, written out
+            body = [f"{name} = new(Tensor)", f"{name}._payload = {value}",
+                    f"{name}._edge = {name}._link = {name}._cell = {name}._record = None"]
+        elif value == "a":
+            body = [f"{name} = g"]
+        elif value.startswith("a if ") and other and _makes_array(other):
+            body = [f"{name} = g if {first} else make({other})"]
+        else:
+            return found.group()
+        made.add(name)
+        return "\n".join([f"{name} = None", f"if {needed}:", *indented(body)])
+
+    lines = _ALONE.sub(of_one, text).splitlines()
+    return lines, "".join(
+        f"{g}, " if g in made else f"None if {g} is None else g if {g} is a else "
+        f"make({g} if {g}.__class__ is ndarray else arrays_only(np, {g})), "
+        for g in [f"g{i}" for i in range(count)])
 
 
 def apply_of(rule, several: bool):
@@ -181,7 +209,7 @@ def apply_of(rule, several: bool):
     own |= {"_general": tape.Node.apply, "_pull": rule.backward_real}
     general = "    return $_general(self, grads, needs)"
     metas = [f"m{i}" for i in range(len(rule.inputs))]
-    results = "".join(f"{_result(f'g{i}', arrays)}, " for i in range(len(metas)))
+    arrays, results = _handles(arrays, len(metas))
     of_arrays = any(kind in ("arg", "out") for _, kind, _, _ in rule.saves)
     saved = "".join(f"s{i}, " for i in range(len(rule.saves)))
     lines = [

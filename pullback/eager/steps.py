@@ -397,8 +397,12 @@ def _node(call: Call, edges: list, metas: list, widths: list, flags: list) -> li
     if call.depth > 2:
         return [*body, f"n.where = place({call.depth + 1})"]
     return [*body, f"f = getframe({call.depth})", "c = f.f_code",
-            "n.where = (c, f.f_lasti) if c.co_filename in users else "
-            f"place({call.depth + 1})"]
+            "if c is CALLER:",  # the user's code that called last: no look at its file
+            "    n.where = c, f.f_lasti",
+            "elif c.co_filename in users:",
+            "    CALLER, n.where = c, (c, f.f_lasti)",
+            "else:",
+            f"    n.where = place({call.depth + 1})"]
 
 
 def _saved(call: Call, spec: tuple, guard: tuple, flags: list[str]) -> str:

@@ -41,6 +41,8 @@ def unrolled(title: str, heading: str, lines: list[str], constants: dict):
     Constants are globals under names of their own: reading them is faster than a closure.
     """
     number, found = _number(), {}
+    if any("CALLER" in line for line in lines):
+        lines = ["global CALLER", *lines]
     text = _CONSTANT.sub(rf"\1_{number}", "\n".join([f"def {heading}:", *indented(lines)]))
     space.update({f"{name}_{number}": value for name, value in constants.items()})
     exec(compile(text, f"<pullback {title}>", "exec"), space, found)
@@ -86,5 +88,5 @@ space.update(
     arrays_only=evaluate._arrays_only, dtype_of=dt.of, fact_value=fact_value,
     failure=failure, finish=evaluate._finish, getframe=sys._getframe, math=math,
     new=object.__new__, np=np, refuse=tape.refuse_unlisted, sequence=sequence, state=state,
-    strides=strides,
+    strides=strides, CALLER=None,  # the code object of the user's that called last
 )  # fmt: skip

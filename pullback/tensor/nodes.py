@@ -8,7 +8,6 @@ from __future__ import annotations
 from .. import errors
 from ..core.tape import Node, Port
 from ..errors import freed
-from ..table.expression import fact_name
 from .hooks import on_node
 
 
@@ -46,23 +45,22 @@ class Shown:
     def __repr__(self) -> str:
         return f"<{self.name().rpartition('::')[2]} object at {id(self):#x}>"
 
-    def __getattr__(self, name: str):
-        if name.startswith("_saved_"):
-            return self.saved_value(_local_name(name[len("_saved_") :]))
-        if name.startswith("_raw_saved_"):
-            from ..autograd.saved_values import raw_saved
+    @classmethod
+    def __init_subclass__(cls):
+        """Saved values are properties of an operator's class of nodes.
 
-            return raw_saved(self, name[len("_raw_saved_") :])
-        raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
-
-    def __dir__(self) -> list[str]:
-        names, raw = [], []
-        for local, kind, name, attribute in self.rule.saves if self.rule else ():
-            shape = kind == "fact" and attribute == "shape"
-            names.append(f"_saved_{name[1]}_sym_sizes" if shape else f"_saved_{local}")
+        A `__getattr__` would do as well, but with one Python looks up every attribute of every node
+        the slow way.
+        """
+        rule = vars(cls).get("rule")
+        for local, kind, name, attribute in rule.saves if rule else ():
+            if kind == "fact" and attribute == "shape":  # PyTorch's names for it
+                for ending in ("sizes", "sym_sizes"):
+                    setattr(cls, f"_saved_{name[1]}_{ending}", Saved(local))
+            else:
+                setattr(cls, f"_saved_{local}", Saved(local))
             if kind in ("arg", "out"):
-                raw.append(f"_raw_saved_{local}")
-        return [*object.__dir__(self), *names, *raw]
+                setattr(cls, f"_raw_saved_{local}", RawSaved(local))
 
     def _sequence_nr(self) -> int:
         """The number of the node, in order of creation."""
@@ -87,12 +85,23 @@ class Shown:
         raise AttributeError(f"{self.name()} saved no '{name}'")
 
 
-def _local_name(name: str) -> str:
-    """A saved value's name here, given PyTorch's: `self_sym_sizes` is the fact `self.shape`."""
-    for ending in ("_sym_sizes", "_sizes"):
-        if name.endswith(ending):
-            return fact_name(name[: -len(ending)], "shape")
-    return name
+class Saved:
+    """A property of nodes: a value that they have saved."""
+
+    def __init__(self, local: str):
+        self.local = local
+
+    def __get__(self, node: Node | None, kind: type):
+        return self if node is None else node.saved_value(self.local)
+
+
+class RawSaved(Saved):
+    """The same, as it is kept."""
+
+    def __get__(self, node: Node | None, kind: type):
+        from ..autograd.saved_values import raw_saved
+
+        return self if node is None else raw_saved(node, self.local)
 
 
 for _name, _value in vars(Shown).items():

@@ -68,3 +68,15 @@ def test_expression(text):
     y = torch.tensor([[0.5, 0.6], [0.7, 0.8]], requires_grad=True)
     found = eval(text, {"torch": torch, "x": x, "y": y}).grad_fn.name()
     assert found == EXPRESSIONS[text]
+
+
+def test_saved_values_are_properties_of_the_class_of_nodes():
+    """A `__getattr__` of the class would make every attribute of a node slow to read."""
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    node = (x * torch.tensor([3.0, 4.0])).grad_fn
+    assert not hasattr(type(node), "__getattr__")
+    assert {"_saved_other", "_raw_saved_other"} <= {*dir(node)}
+    assert node._saved_other.tolist() == [3.0, 4.0] and node._saved_self is None
+    assert x.sum().grad_fn._saved_self_sym_sizes == (2,) == x.sum().grad_fn._saved_self_sizes
+    with pytest.raises(AttributeError, match="_saved_third"):
+        node._saved_third
