@@ -8,7 +8,9 @@ loaded on demand, `Package` one with functions that are named as its files.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
+import sys
 import types
 from collections.abc import Iterator
 
@@ -85,14 +87,24 @@ def elsewhere(module: str, name: str) -> types.ModuleType:
         own = module.startswith(f"{OWN}.")
         path = ".".join(["torch", *filter(None, [public_path(module)])]) if (
             own or module == OWN) else module
-        aliases = importlib.import_module(f"{OWN}.torch.install")
-        found = aliases.file_of(f"{module}.{name}") if own else None
+        found = file_of(f"{module}.{name}") if own else None
         if found is not None:
             return found
+        aliases = importlib.import_module(f"{OWN}.torch.install")
         if f"{path}.{name}" in aliases.PLACES:
             return aliases.counterpart(f"{path}.{name}")
     shown = f"{OWN}.{public_path(module)}" if module.startswith(f"{OWN}.") else module
     raise AttributeError(f"module {shown!r} has no attribute {name!r}")
+
+
+def file_of(path: str) -> types.ModuleType | None:
+    """A module of this package, None if there is no such file."""
+    if path in sys.modules:
+        return sys.modules[path]
+    parent, _, _ = path.rpartition(".")
+    if parent and not hasattr(file_of(parent), "__path__"):
+        return None
+    return importlib.import_module(path) if importlib.util.find_spec(path) else None
 
 
 def for_torch(name: str) -> types.ModuleType:

@@ -28,7 +28,7 @@ from ..graph.traits import cost_of
 from ..interp.box import map_flat
 from ..interp.trace import Trace
 from ..memory.links import Link, one_more
-from ..python_state.module_tensors import Snapshot
+from ..python_state.module_tensors import Hooked, Snapshot
 from ..python_state.own_arrays import own_tensors
 from ..pytree import tree_flatten, tree_unflatten
 from ..threads.blocks import exclusive_capture, restored_on_error, tied
@@ -59,6 +59,7 @@ class Capture(Trace):
     title = "a compiled function"
     adopts = True
     exports = False  # is the graph for other programs, which may call it with other shapes?
+    postponed = Postponed
 
     def __init__(self, recorder, decompositions, decides: bool = False):
         super().__init__(recorder, True, decompositions)
@@ -277,12 +278,6 @@ class Capture(Trace):
             return self.memory.strided(ov, flat, super().process)
         if not (state.record[self.level] or self.joined or self.recorder.origin):
             flat = map_flat(self._untracked, flat)
-        if ov.is_random and config.functionalize_rng_ops:
-            raise errors.CompileError(errors.text(
-                f"{ov.op.base_name} cannot be functionalized: the CPU's generator has no state of "
-                f"seed and offset ({errors.user_line()})",
-                "config.functionalize_rng_ops is True",
-                "set it to False: a seed gives the same numbers in eager and compiled code"))
         if ov.custom and ov.lacks_fake and not self.exports and self.recorder.sizes is None:
             self.learnt = self.learnt or Learnt(self)
             out = self.learnt.called(ov, flat)
@@ -320,6 +315,10 @@ class Capture(Trace):
     def guard(self, check: Callable[[], bool]) -> None:
         """The graph is right as long as this is so."""
         self.guards.append(check)
+
+    def guard_tables(self, tables: list[dict]) -> None:
+        """The graph is right as long as tables hold what they hold now, hooks for instance."""
+        self.guard(Hooked(tables))
 
     def number(self, read: Callable[[], float]) -> Tensor:
         """A Python number that is an input of the graph: it is read again before every call."""

@@ -4,7 +4,8 @@ A capture turns every tensor that it meets into an input of the graph: parameter
 step counters.  What it does not see are Python values.  Options that are numbers are therefore fed
 to the graph as 0-d tensors that are read from the group before every call (a scheduler may change
 them), and what the graph was built on, the other options and the identity of the state's tensors,
-is checked before every call.
+is checked before every call.  Training without `compile` loads this file, too: what a capture needs
+comes from its level, and no import here leads to that package.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ from operator import getitem, is_
 
 import numpy as np
 
-from ..capture.capture import Postponed
 from ..core.handle import Tensor, make
-from ..python_state.module_tensors import Hooked
 from ..tensor.hooks import of_all_steps
 from ..threads.state import state
 
@@ -63,8 +62,8 @@ def watch_hooks(optimizer) -> None:
     that were called."""
     level = owner()
     if level is not None:
-        level.guard(Hooked([optimizer._optimizer_step_pre_hooks,
-                            optimizer._optimizer_step_post_hooks, *of_all_steps]))
+        level.guard_tables([optimizer._optimizer_step_pre_hooks,
+                            optimizer._optimizer_step_post_hooks, *of_all_steps])
 
 
 def watch(level, optimizer, group: dict) -> None:
@@ -99,7 +98,7 @@ def foreign(optimizer, step):
     if level is None:
         return step()
     if not optimizer.state:
-        raise Postponed
+        raise level.postponed
     before = _values(optimizer)
     level.guard(lambda: _alike(_values(optimizer), before))
     for group in optimizer.param_groups:
@@ -112,11 +111,11 @@ def foreign(optimizer, step):
         for name in added:
             del table[name]
         if added:
-            raise Postponed
+            raise level.postponed
     for p in [p for p, table in optimizer.state.items() if any(table is t for t in new)]:
         del optimizer.state[p]
     if new:
-        raise Postponed
+        raise level.postponed
     if not _alike(after, before):
         for table, values in before:
             table.update(values)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..compile import sparse_loops
 from ..core.handle import Tensor
 from ..memory.versions import mark_written
 from ..parts.trees import has_parts
@@ -148,6 +147,8 @@ def adam_in_c(g: Any, written: tuple[Tensor, ...], numbers: tuple) -> bool:
     alike = all(a.dtype == table.dtype and a.shape[1:] == table.shape[1:] for a in (grads, *arrays))
     if not alike or len(rows) != 1 or not grads.size or any(len(a) != len(table) for a in arrays):
         return False
+    from ..compile import sparse_loops  # the compiler's package: few steps need it
+
     found = sparse_loops.library(table.dtype)
     if found is None or not sparse_loops.rows_adam(found, rows, grads, *arrays, numbers):
         return False

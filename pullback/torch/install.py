@@ -13,12 +13,11 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
-import importlib.util
 import sys
 import types
 
 from .. import errors, version
-from ..facade import Facade, Package, _held
+from ..facade import Facade, Package, _held, file_of
 from ..serialization.names import OWN
 
 # PyTorch's module -> where its names are here, in the order in which they are looked up (`*`: in
@@ -158,7 +157,7 @@ PLACES = {
     "torch._functorch.autograd_function": "func.contexts",
     "torch._functorch.utils": "func.contexts",
     "torch._C._functorch": "func.inside",
-    "torch._C._nn": "nn.functional nn.utils.rnn torch.native_layers",
+    "torch._C._nn": "torch.native_layers nn.functional nn.utils.rnn",
     "torch._functorch.deprecated": "torch.functorch",
     "torch._functorch.make_functional": "torch.make_functional",
     "torch._functorch.functional_call": "func",
@@ -185,16 +184,6 @@ PLACES = {
 NAMES = ("torch", "functorch")
 
 _active: _Finder | None = None
-
-
-def file_of(path: str) -> types.ModuleType | None:
-    """A module of this package, None if there is no such file."""
-    if path in sys.modules:
-        return sys.modules[path]
-    parent, _, _ = path.rpartition(".")
-    if parent and not hasattr(file_of(parent), "__path__"):
-        return None
-    return importlib.import_module(path) if importlib.util.find_spec(path) else None
 
 
 def counterpart(name: str) -> types.ModuleType | None:
