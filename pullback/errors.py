@@ -165,6 +165,11 @@ def close_matches(name: str, known: Iterable[str], count: int = 3, alike: float 
     return difflib.get_close_matches(name, known, count, alike)
 
 
+def public_name(operator: str) -> str:
+    """An operator by the name that programs call it by: `linalg_det` is `linalg.det`."""
+    return re.sub(r"^(linalg|fft|special)_(?=\w)", r"\1.", operator.lstrip("_"))
+
+
 def text(what: str, state: str | list[str] = (), cure: str | list[str] = ()) -> str:
     """Compose a message: what happened, the state, the cure."""
     state = [state] if isinstance(state, str) else list(state)
@@ -371,6 +376,14 @@ class LayoutError(PullbackError, NotImplementedError):
     """
 
     cure = "convert the tensor first, for instance with .to_dense()"
+
+    def of(self, name: str) -> LayoutError:
+        """The same in the name of the function that was called, of which an operator refused."""
+        first, *rest = str(self).splitlines() or [""]
+        within, told, what = first.partition(": ")
+        if told and re.fullmatch(r"[\w.]+", within) and not name.startswith("_"):
+            self.args = ("\n".join([f"{public_name(name)}: {what}", *rest]),)
+        return self
 
 
 class NoGraph(PullbackError, RuntimeError):

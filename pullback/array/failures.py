@@ -14,6 +14,8 @@ def failure(ov, flat: tuple, error: Exception) -> Exception:
     """What to raise when an operator failed: the error itself, or the same in our words."""
     if isinstance(error, errors.PullbackError):
         errors.located(error, facts(ov, flat))
+        if ov.is_composite and isinstance(error, errors.LayoutError):
+            error.of(ov.op.base_name)
         return error
     if isinstance(error, (NotImplementedError, MemoryError)) or ov.custom:
         return error  # of a custom operator: the user's own function, its errors are the user's

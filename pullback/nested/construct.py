@@ -21,7 +21,7 @@ def nested_tensor(tensor_list: Any, *, dtype: Any = None, layout: Any = None, de
     """A nested leaf with copies of the parts, which are tensors or lists of numbers."""
     from ..autograd.grad_mode import no_grad
 
-    parts = _parts(tensor_list, "nested_tensor", dtype, device)
+    parts = _parts(tensor_list, "nested_tensor", dtype, device, layout)
     with no_grad():
         out = _joined([p.detach().clone() for p in parts], layout, "nested_tensor", dtype, device)
     return out.requires_grad_() if requires_grad else out
@@ -46,11 +46,11 @@ def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any
         offsets = ops.arange(size + 1, device=ts.device) * length
         return NestedTensor.make(ts.flatten(0, 1) if ts.ndim > 1 else ts, offsets, None, 1,
                                  ops.empty((length, 0)))
-    return _joined(_parts(ts, "as_nested_tensor", dtype, device), layout, "as_nested_tensor",
-                   dtype, device)
+    return _joined(_parts(ts, "as_nested_tensor", dtype, device, layout), layout,
+                   "as_nested_tensor", dtype, device)
 
 
-def _parts(given: Any, name: str, dtype: Any, device: Any) -> list[Tensor]:
+def _parts(given: Any, name: str, dtype: Any, device: Any, layout: Any) -> list[Tensor]:
     if not isinstance(given, (list, tuple)) and not (
             isinstance(given, Tensor) and name == "as_nested_tensor"):
         raise TypeError(errors.text(
@@ -63,10 +63,16 @@ def _parts(given: Any, name: str, dtype: Any, device: Any) -> list[Tensor]:
              for p in (given.unbind(0) if isinstance(given, Tensor) else given)]
     if dtype is not None or device is not None:
         parts = [p.to(device=device, dtype=dtype or p.dtype) for p in parts]
+    if layout in (None, STRIDED):  # all become what the first is
+        parts = [p.to(parts[0].dtype) for p in parts]
     if any(p.dtype != parts[0].dtype for p in parts):
         raise errors.DTypeError(errors.text(
             f"{name}(): expected all parts to have the same dtype ({errors.user_line(3)})",
             f"dtypes: {[str(p.dtype) for p in parts]}", "cast them, or give dtype="))
+    if any(p.device != parts[0].device for p in parts):
+        raise errors.DeviceError(errors.text(
+            f"{name}(): all parts must be on the same device ({errors.user_line(3)})",
+            f"devices: {[str(p.device) for p in parts]}", "move them, or give device="))
     return parts
 
 
@@ -129,6 +135,11 @@ def nested_tensor_from_jagged(values: Tensor, offsets: Tensor | None = None,
         if given is not None and not isinstance(given, Tensor):
             raise TypeError(f"nested_tensor_from_jagged(): {what} must be a tensor, got "
                             f"{type(given).__name__} ({errors.user_line(2)})")
+        if given is not None and given.device != values.device:
+            raise AssertionError(errors.text(
+                f"values and {what} must be on the same device, but got values.device="
+                f"{values.device} and {what}.device={given.device} ({errors.user_line(2)})",
+                cure=f"{what}.to(values.device)"))
     if offsets is None:
         offsets, lengths = summed(lengths), None
     dim = 1 if jagged_dim is None else jagged_dim
@@ -232,6 +243,10 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = STRI
             raise errors.ShapeError(errors.text(
                 f"narrow(): {what} must broadcast to tensor.shape[0] ({errors.user_line(2)})",
                 [shown(tensor), shown(given)]))
+        if given.device != tensor.device:
+            raise errors.DeviceError(errors.text(
+                f"narrow(): {what} is on {given.device}, not on the device of the tensor, "
+                f"{tensor.device} ({errors.user_line(2)})", cure=f"{what}.to(tensor.device)"))
     begins = ops.arange(size, device=tensor.device) * width + starts
     lengths = lengths.expand(size).to(begins.dtype)
     end = begins[-1:] + lengths[-1:] if size else begins.new_zeros(1)

@@ -53,6 +53,7 @@ class StridedNested(PartsTensor):
 
     title = "nested"
     names = ("buffer_part",)
+    facts = ("sizes",)
     carrier = "buffer_part"
     own_layout = STRIDED
     cure = "pad it first: x.to_padded_tensor(0.0), or take its parts: x.unbind()"
@@ -63,7 +64,7 @@ class StridedNested(PartsTensor):
         t.buffer_part, t.sizes = buffer, sizes
         common = [column[0] if len(set(column)) == 1 else Irregular(column)
                   for column in zip(*sizes)]
-        t.put((len(sizes), *common), buffer._payload.dtype)
+        t.take_form((len(sizes), *common), buffer._payload.dtype)
         return t
 
     def meta(self) -> tuple:
@@ -142,6 +143,18 @@ class StridedNested(PartsTensor):
 
     def data_ptr(self) -> int:
         return self.buffer_part.data_ptr()
+
+    def untyped_storage(self) -> Any:
+        return self.buffer_part.untyped_storage()
+
+    def share_memory_(self) -> Tensor:
+        for name in self.names:
+            if getattr(self, name) is not None:
+                getattr(self, name).share_memory_()
+        return self
+
+    def is_shared(self) -> bool:
+        return self.buffer_part.is_shared()
 
     def _nested_tensor_size(self) -> Tensor:
         return _table([list(s) for s in self.sizes], self.ndim - 1)

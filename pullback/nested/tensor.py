@@ -27,6 +27,7 @@ class NestedTensor(PartsTensor):
 
     title = "nested"
     names = ("values_part", "offsets_part", "lengths_part", "longest_part")
+    facts = ("about", "ragged_idx")
     carrier = "values_part"
     own_layout = layout.known["jagged"]
     cure = "pad it first: x.to_padded_tensor(0.0), or take its parts: x.unbind()"
@@ -43,7 +44,7 @@ class NestedTensor(PartsTensor):
         if lengths is None and not t.about.plain:
             t.about.found["total"] = sizes[ragged_idx - 1]
         sizes[ragged_idx - 1] = t.about.size
-        t.put((offsets.shape[0] - 1, *sizes), values._payload.dtype)
+        t.take_form((offsets.shape[0] - 1, *sizes), values._payload.dtype)
         return t
 
     def meta(self) -> int:
@@ -202,6 +203,18 @@ class NestedTensor(PartsTensor):
 
     def data_ptr(self) -> int:
         return self.values_part.data_ptr()
+
+    def untyped_storage(self) -> Any:
+        return self.values_part.untyped_storage()
+
+    def share_memory_(self) -> Tensor:
+        for name in self.names:
+            if getattr(self, name) is not None:
+                getattr(self, name).share_memory_()
+        return self
+
+    def is_shared(self) -> bool:
+        return self.values_part.is_shared()
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         return self.lengths_part is None and self.ragged_idx == 1 and (

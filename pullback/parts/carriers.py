@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..pytree import tree_leaves, tree_map
+from ..table.packets import ops
 from .tensor import PartsTensor
 
 
@@ -29,6 +30,10 @@ def carriers(outputs: Any, inputs: Any, gradients: Any) -> tuple:
     if gradients is not None:
         given = [gradients] if not isinstance(gradients, (list, tuple)) else list(gradients)
         gradients = [_cotangent(out, g) for out, g in zip(listed, given)]
+        further = [pair for out, g in zip(listed, given) if isinstance(out, PartsTensor)
+                   and g is not None for pair in out.further_cotangents(g)]
+        listed = [*listed, *[t for t, _ in further]]
+        gradients += [g for _, g in further]
     asked = [inputs] if not isinstance(inputs, (list, tuple)) else list(inputs)
 
     def closed(found: tuple) -> tuple:
@@ -52,7 +57,8 @@ def on_carriers(function: Callable, inputs: Any) -> tuple[Callable, tuple]:
     given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
 
     def inside(*carried):
-        whole = [t.with_carrier(c) if isinstance(t, PartsTensor) else c
+        # a view: of a leaf itself, sparse, there may be gradients of what it has no entries for
+        whole = [t.with_carrier(ops.alias(c)) if isinstance(t, PartsTensor) else c
                  for t, c in zip(given, carried)]
         return function(*whole)
 

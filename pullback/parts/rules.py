@@ -63,15 +63,15 @@ def answer(ov, flat: tuple, suffix: str = ""):
             if function is not None:
                 out = function(*flat)
                 if out is not NotImplemented:
-                    return out
+                    return out if t is None else t.answered(ov, flat, out)
     if suffix or ov.is_composite:
         return NotImplemented
     out = NotImplemented if t is None else t.any_operator(ov, flat)
     if out is NotImplemented:
         raise errors.LayoutError(errors.text(
-            f"{base}: there is no such operator on {asked_of.title} tensors "
+            f"{errors.public_name(base)}: there is no such operator on {asked_of.title} tensors "
             f"({errors.user_line(2)})", *[[shown(v) for v in tensors_in(flat)]], asked_of.cure))
-    return out
+    return out if t is None else t.answered(ov, flat, out)
 
 
 _before: dict = {}
@@ -88,6 +88,13 @@ def write(ov, flat: tuple):
     t = _composed(flat)
     if t is None:
         return _before["write"](ov, flat)
+    try:
+        return _written(ov, flat, t)
+    except errors.LayoutError as error:
+        raise error.of(f"{ov.op.base_name}_") from None
+
+
+def _written(ov, flat: tuple, t: Any) -> Any:
     x = flat[0]
     out = answer(ov, flat, "_")
     if out is NotImplemented:

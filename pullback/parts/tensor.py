@@ -90,6 +90,7 @@ class PartsTensor(Tensor):
     __torch_function__ = disabled  # operators come here by their payload (`rules.py`)
     title: ClassVar[str] = "composed"  # in messages
     names: ClassVar[tuple[str, ...]] = ()  # of its parts, which are attributes
+    facts: ClassVar[tuple[str, ...]] = ()  # further attributes, which follow from parts and `meta`
     carrier: ClassVar[str] = "_values"  # the part that has the history
     rules: ClassVar[dict] = {}  # operator -> function: see `rules.rule`
     cure: ClassVar[str] = "convert it first: x.to_dense()"  # of operators that there are not
@@ -101,10 +102,10 @@ class PartsTensor(Tensor):
         super().__init_subclass__(**kwargs)
         cls.rules = dict(cls.rules) if "rules" not in vars(cls) else cls.rules
 
-    def __init__(self, *args, **kwargs):  # made by `put`
+    def __init__(self, *args, **kwargs):  # made by `take_form`
         pass
 
-    def put(self, shape: tuple, dtype: Any, device_name: str = "cpu") -> None:
+    def take_form(self, shape: tuple, dtype: Any, device_name: str = "cpu") -> None:
         """Give the handle its payload: its parts have been set."""
         rules.install()
         self._payload = Parts(self, shape, dtype, device_name)
@@ -143,6 +144,10 @@ class PartsTensor(Tensor):
         raise errors.MappingError(errors.text(
             f"vmap: a {self.title} tensor has no dim of examples ({errors.user_line(4)})",
             rules.shown(self), "pass it with None in in_dims, and map over its values"))
+
+    def answered(self, ov, flat: tuple, out: Any) -> Any:
+        """What an operator gives, once a rule has made it."""
+        return out
 
     def any_operator(self, ov, flat: tuple):
         """What operators do that have no rule of their own; NotImplemented: they are refused."""
@@ -269,7 +274,7 @@ class PartsTensor(Tensor):
     def register_hook(self, hook):
         def around(g):
             out = hook(self.with_carrier(g))
-            return None if out is None else self.same_kind(out, "a hook").values_with_history
+            return None if out is None else self.carried(out, "a hook", g)
 
         return self.values_with_history.register_hook(around)
 
@@ -280,7 +285,11 @@ class PartsTensor(Tensor):
         return self.with_carrier(self.values_with_history.detach())
 
     def detach_(self):
-        self.values_with_history.detach_()
+        carrier = self.values_with_history
+        if carrier._link is None:
+            carrier.detach_()
+        else:  # a view, which keeps what it shows
+            setattr(self, self.carrier, carrier.detach())
         return self
 
     @property
@@ -317,7 +326,15 @@ class PartsTensor(Tensor):
 
     def cotangent(self, g: Tensor) -> Tensor:
         """A gradient of this tensor as one of its carrier."""
-        return self.same_kind(g, "the gradient").values_with_history
+        return self.carried(g, "the gradient")
+
+    def carried(self, value, what: str, before: Tensor | None = None) -> Tensor:
+        """A gradient of this tensor as one of its carrier, which had another one before."""
+        return self.same_kind(value, what).values_with_history
+
+    def further_cotangents(self, g: Tensor) -> list[tuple]:
+        """(Tensor, its gradient) where the carrier does not have all of the history."""
+        return []
 
     # facts --------------------------------------------------------------------------------------
 
@@ -395,7 +412,7 @@ class PartsTensor(Tensor):
 
     def attributes(self) -> dict:
         """What users have put into the tensor, and what is not made of its parts."""
-        made = (*self.names, "_shown_grad", "is_shown_grad")
+        made = (*self.names, *self.facts, "_shown_grad", "is_shown_grad")
         return {k: v for k, v in self.__dict__.items() if k not in made}
 
 

@@ -12,7 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.handle import Tensor
-from ..pytree import GetAttrKey, register_pytree_node, tree_map
+from ..pytree import (
+    GetAttrKey,
+    register_pytree_node,
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_unflatten,
+)
 from ..threads.state import fast
 from .tensor import Parts, PartsTensor
 
@@ -125,6 +132,22 @@ def taken_apart(tree: Any) -> Any:
 def put_together(tree: Any) -> Any:
     """The reverse, where nobody above closes."""
     return closed(tree) if fast["PARTS"] else tree
+
+
+def of_leaves(function: Callable, args: tuple, kwargs: dict) -> tuple | None:
+    """A function of plain tensors that does what one of these arguments does, those tensors, and
+    what makes a result of its results; None if no argument is made of parts."""
+    if not (fast["PARTS"] and any(isinstance(v, PartsTensor) for v in tree_leaves((args, kwargs)))):
+        return None
+    leaves, spec = tree_flatten(opened((args, kwargs), True))
+    made: list = []  # the structure of the result
+
+    def inside(*given):
+        own, named = closed(tree_unflatten(list(given), spec))
+        found, *made[:] = tree_flatten(opened(function(*own, **named), True))
+        return tuple(found)
+
+    return inside, leaves, lambda found: closed(tree_unflatten(list(found), made[0]))
 
 
 def lowered(t: Tensor, unwrap: Callable) -> Tensor:

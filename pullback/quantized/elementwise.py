@@ -47,6 +47,8 @@ def on_numbers(t: QuantizedTensor, ov, flat: tuple):
      "roll", "rot90", "take", "unsafe_split", "unsafe_split_with_sizes", "embedding")
 def moved(t: QuantizedTensor, ov, flat: tuple):
     """Elements are put into other places, and none is added."""
+    if t.packed_shape is not None and ov.op.base_name == "clone":  # bytes are in places, too
+        return t.like(bind(ov, (t.int_part, None)))
     return on_integers(t, lambda x: bind(ov, (x, *flat[1:])), ov.op.base_name)
 
 

@@ -198,5 +198,5 @@ def resize_(t: QuantizedTensor, size: Any, memory_format: Any = None):
             f"({errors.user_line(3)})", shown(t), "resize a clone() of x.dequantize().detach()"))
     t.int_part.resize_(tuple(size), memory_format=memory_format)
     t.through_part = None
-    t.put(tuple(t.int_part.shape), t.kind)
+    t.take_form(tuple(t.int_part.shape), t.kind)
     return t

@@ -7,12 +7,15 @@ from typing import Any
 
 from ..threads.state import fast
 
+_OWN = __package__.partition(".")[0]
+
 
 class Operator:
     """A function of `ops.quantized`, or an overload of one; `.default` is itself."""
 
     def __init__(self, name: str, function: Callable):
         self.__name__ = self.name = name
+        self.__module__ = f"{_OWN}.ops.quantized"  # as graphs print it
         self.function = function
         self.__doc__ = function.__doc__
 

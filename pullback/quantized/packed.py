@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from typing import Any
 
 from .. import errors
 from ..array import dtype as dt
-from ..core.handle import Tensor
+from ..core.handle import Box, Tensor
 from .tensor import QuantizedTensor, unpacked
 
 
@@ -33,14 +33,26 @@ class Packed:
         """The bias, if there is one."""
         return self._bias
 
-    @functools.cached_property
+    @property
     def sums(self) -> Tensor:
         """The sums of the integers of the rows of the weight."""
-        integers = unpacked(self._weight)
-        return integers.reshape(integers.shape[0], -1).sum(1, dtype=dt.int32)
+        def find() -> Tensor:
+            integers = unpacked(self._weight)
+            return integers.reshape(integers.shape[0], -1).sum(1, dtype=dt.int32)
+
+        return self.once("_sums", find)
+
+    def once(self, name: str, find: Callable[[], Tensor]) -> Tensor:
+        """What follows from the weight, found once; what a capture finds ends with it."""
+        found = self.__dict__.get(name)
+        if found is None:
+            found = find()
+            if not isinstance(found._payload, Box):
+                self.__dict__[name] = found
+        return found
 
     def __getstate__(self) -> dict:
-        return {k: v for k, v in self.__dict__.items() if k != "sums"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_sums", "_rows")}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.unpack()})"
@@ -110,10 +122,10 @@ class EmbeddingPackedParamsBase(Packed):
 
     embeddingbag_unpack = unpack
 
-    @functools.cached_property
+    @property
     def rows(self) -> Tensor:
         """The integers of the rows, one by one."""
-        return unpacked(self._weight).reshape(self._weight.shape)
+        return self.once("_rows", lambda: unpacked(self._weight).reshape(self._weight.shape))
 
 
 class ScriptObject:

@@ -7,6 +7,7 @@ both.  Read next: `elementwise.py`, `exact.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,7 @@ class QuantizedTensor(PartsTensor):
 
     title = "quantised"
     names = ("int_part", "scale_part", "zero_part", "through_part")
+    facts = ("kind", "axis", "packed_shape")
     carrier = "through_part"
     cure = "x.dequantize() first"
 
@@ -38,7 +40,7 @@ class QuantizedTensor(PartsTensor):
         t = cls.bare()
         t.int_part, t.scale_part, t.zero_part, t.through_part = integers, scale, zero_point, through
         t.kind, t.axis, t.packed_shape = dtype, axis, storage
-        t.put(tuple(integers.shape) if storage is None else storage, dtype)
+        t.take_form(tuple(integers.shape) if storage is None else storage, dtype)
         return t
 
     def meta(self) -> tuple:
@@ -53,8 +55,9 @@ class QuantizedTensor(PartsTensor):
     def like(self, integers: Tensor, through: Tensor | None = None,
              axis: int | None = None) -> QuantizedTensor:
         """Other integers with the same parameters."""
+        packed = self.packed_shape if integers.shape == self.int_part.shape else None
         return QuantizedTensor.make(integers, self.scale_part, self.zero_part, self.kind,
-                                    self.axis if axis is None else axis, through)
+                                    self.axis if axis is None else axis, through, packed)
 
     def placed(self, integers: Tensor, through: Tensor | None = None) -> QuantizedTensor:
         """The same tensor of integers on another device, to which its parameters go, too."""
@@ -215,7 +218,10 @@ class QuantizedTensor(PartsTensor):
         return self.dequantize()
 
     def stride(self, dim: int | None = None):
-        return self.int_part.stride() if dim is None else self.int_part.stride(dim)
+        if self.packed_shape is None:
+            return self.int_part.stride() if dim is None else self.int_part.stride(dim)
+        steps = [math.prod(self.packed_shape[d + 1:]) for d in range(self.ndim)]  # one by one
+        return tuple(steps) if dim is None else steps[dim]
 
     def storage_offset(self) -> int:
         return self.int_part.storage_offset()
@@ -287,11 +293,14 @@ class QuantizedTensor(PartsTensor):
     def __float__(self) -> float:
         return float(self.dequantize())
 
+    def __int__(self) -> int:
+        return int(self.dequantize())
+
     def tolist(self) -> list:
         return self.dequantize().tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
-        raise errors.DTypeError(errors.text(
+        raise errors.ArgumentError(errors.text(
             f"numpy(): Got unsupported ScalarType {_TITLES[self.kind.name]} "
             f"({errors.user_line(2)})", shown(self),
             "x.int_repr().numpy(), or x.dequantize().numpy()"))
@@ -316,7 +325,18 @@ class QuantizedTensor(PartsTensor):
             value = value.dequantize()
         elif not isinstance(value, Tensor):
             value = ops.full((), float(value))
-        self.int_part[key] = fitted(self, value.detach()).int_part
+        if self.packed_shape is not None:
+            raise errors.DTypeError(errors.text(
+                f"x[{key!r}] = ...: integers of {self.dtype} share bytes ({errors.user_line(2)})",
+                shown(self), "quantise the numbers again: x.dequantize() first"))
+        if self.axis < 0:
+            self.int_part[key] = fitted(self, value.detach()).int_part
+        else:  # what is written has the scales of the channels that it comes to lie in
+            numbers = ops.zeros(self.shape)
+            numbers[key] = value.detach()
+            there = ops.zeros(self.shape, dtype=dt.bool_)
+            there[key] = True
+            self.int_part.copy_(ops.where(there, fitted(self, numbers).int_part, self.int_part))
         if self.through_part is not None:
             numbers = self.through_part.clone()
             numbers[key] = value

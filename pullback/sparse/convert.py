@@ -15,7 +15,7 @@ from ..array.layout import STRIDED, layout
 from ..core.handle import Tensor
 from ..parts.rules import shown
 from ..table.packets import ops
-from . import invariants, patterns
+from . import invariants, patterns, unspecified
 from .construct import title
 from .memo import kept, kept_with
 from .tensor import CLASSES, Compressed, Coo, SparseTensor
@@ -40,8 +40,14 @@ def _refuse(said: str, t: Any, cure: str = "") -> None:
 def to_dense(t: SparseTensor, dtype: Any = None, masked_grad: bool | None = None) -> Tensor:
     """All elements; entries of one place are added up.
 
-    A gradient is that of the entries in any case: it is gathered at their places.
+    A gradient is that of the entries: it is gathered at their places.  `masked_grad=False` asks
+    for one of all elements, where the tensor was made of a dense one, or is a leaf.
     """
+    if masked_grad is False:
+        unspecified.refuse_in_capture(t)
+        rest = unspecified.zeros_of(t, True)
+        if rest is not None:
+            return to_dense(t, dtype) + (rest if dtype is None else rest.to(dtype))
     coo = to_coo(t)
     values = coo.values_part if dtype is None else coo.values_part.to(dtype)
     sizes, dense = tuple(t.shape[:coo.sparse_dim()]), tuple(t.shape[coo.sparse_dim():])
@@ -68,6 +74,10 @@ def to_coo(t: SparseTensor) -> Coo:
     if isinstance(t, Coo):
         return t
     assert isinstance(t, Compressed)
+    return unspecified.in_another_layout(_coo_of(t), t)
+
+
+def _coo_of(t: Compressed) -> Coo:
     rows, cols, values = t.entries()
     n, m = t.shape[t.batch_dims:t.batch_dims + 2]
 
@@ -91,7 +101,6 @@ def to_coo(t: SparseTensor) -> Coo:
 def convert(t: Any, to: layout, blocks: Any = None, sparse_dim: int | None = None,
             dense_dim: int | None = None):
     """A tensor in another layout."""
-    cls: Any = CLASSES.get(to)
     if not isinstance(t, SparseTensor):
         if to is STRIDED:
             return t
@@ -104,6 +113,11 @@ def convert(t: Any, to: layout, blocks: Any = None, sparse_dim: int | None = Non
     if sparse_dim not in (None, t.sparse_dim()):
         _refuse(f"to_sparse: conversion from {title(t.layout)} to {title(to)} with sparse_dim "
                 "argument !=self.sparse_dim() is not supported", t, "x.to_dense() first")
+    return unspecified.in_another_layout(_converted(t, to, blocks), t)
+
+
+def _converted(t: SparseTensor, to: layout, blocks: Any) -> SparseTensor:
+    cls: Any = CLASSES[to]
     own = _blocks_of(t)
     if cls is not Coo and cls.blocked and blocks is None:
         blocks = own  # of the other order
@@ -114,10 +128,10 @@ def convert(t: Any, to: layout, blocks: Any = None, sparse_dim: int | None = Non
         return to_coo(t)
     if own is not None and own == blocks:
         return _turned(t, cls)
-    return compressed_of(_row_by_row(t), cls, blocks, _index_dtype(t))
+    return compressed_of(row_by_row(t), cls, blocks, _index_dtype(t))
 
 
-def _row_by_row(t: SparseTensor) -> Coo:
+def row_by_row(t: SparseTensor) -> Coo:
     """Coordinates in order, each once."""
     coo = to_coo(t)
     if coo.coalesced or isinstance(t, Coo) or not invariants.in_order(t):
@@ -268,9 +282,10 @@ def pointers(sorted_places: Tensor, size: int) -> Tensor:
 
 def from_dense(t: Tensor, sparse_dim: int | None, to: layout, blocks: tuple | None = None,
                dense_dim: int | None = None):
-    """The elements of a dense tensor that are not zero."""
+    """The elements of a dense tensor that are not zero; derivatives are of all."""
     if to is not COO:
-        return _compressed_from_dense(t, CLASSES[to], blocks, dense_dim or 0)
+        out = _compressed_from_dense(t, CLASSES[to], blocks, dense_dim or 0)
+        return unspecified.with_rest(out, t)
     if dense_dim is not None:
         if not 0 <= dense_dim <= t.ndim:
             _refuse(f"dense_to_sparse: dense_dim argument must be in [0,{t.ndim}] range, but "
@@ -282,19 +297,23 @@ def from_dense(t: Tensor, sparse_dim: int | None, to: layout, blocks: tuple | No
     if not 0 <= count <= t.ndim:
         _refuse(f"dense_to_sparse: sparse_dim argument must be in [0,{t.ndim}] range, but {count} "
                 "is given", t)
-    return _coordinates(t, count)
+    return unspecified.with_rest(_coordinates(t, count), t)
 
 
 def _coordinates(t: Tensor, count: int) -> Coo:
     """Elements with coordinates in the first dims, the others are dense."""
     there = t.detach() != 0
     if not t.ndim:
-        at = there.reshape(1).nonzero().t()
+        at = _places_in(there.reshape(1))
         return Coo.make(at[:0], t.reshape(1)[at[0]], t.shape, True)
     if count < t.ndim:
         there = there.flatten(count).any(-1)
-    at = there.nonzero().t().contiguous()
+    at = _places_in(there)
     return Coo.make(at, t[tuple(at.unbind(0))], t.shape, True)
+
+
+def _places_in(there: Tensor) -> Tensor:
+    return patterns.sized("to_sparse", lambda: there.nonzero().t().contiguous(), there)
 
 
 def _compressed_from_dense(t: Tensor, cls: type[Compressed], blocks: tuple | None,

@@ -20,8 +20,9 @@ from ..parts.rules import rule, shown
 from ..table.packets import ops
 from ..threads.blocks import outside
 from . import patterns
-from .memo import known
+from .memo import are_known, known
 from .tensor import Coo, SparseTensor
+from .unspecified import sum_of
 
 _zeros: dict = {}  # operator, dtypes and numbers -> does it keep zeros?
 
@@ -38,7 +39,7 @@ def on_values(t: SparseTensor, ov, flat: tuple):
         return NotImplemented
     if not keeps_zero(ov, flat):
         raise errors.LayoutError(errors.text(
-            f"{ov.op.base_name}: what is not specified would not stay zero "
+            f"{errors.public_name(ov.op.base_name)}: what is not specified would not stay zero "
             f"({errors.user_line(2)})", shown(t),
             "x.to_dense() first, or act on the entries alone: x.values()"))
     given = [v for v in flat if isinstance(v, SparseTensor)]
@@ -184,7 +185,7 @@ def same_pattern(a: SparseTensor, b: SparseTensor) -> bool:
 def _equal(x: Tensor, y: Tensor) -> bool:
     if x is y or x._payload is y._payload:
         return True
-    if x.shape != y.shape:
+    if x.shape != y.shape or not are_known(x, y):  # then they are taken for different
         return False
     return known(lambda: bool((x == y).all()), x, y)
 
@@ -222,6 +223,11 @@ def is_number(v: Any) -> bool:
 
 
 def _added(a: Any, b: Any, alpha: Any):
+    out = _sum_of(a, b, alpha)
+    return out if out is NotImplemented else sum_of(out, a, b, alpha)
+
+
+def _sum_of(a: Any, b: Any, alpha: Any):
     if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
         if a.shape != b.shape:
             raise errors.ShapeError(
@@ -252,7 +258,8 @@ def _union(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
     full = 1
     for n in a.shape[:x.sparse_dim()]:
         full = full * n
-    if not isinstance(a, Coo) or x.coalesced and y.coalesced or out._nnz() > full:
+    each = isinstance(a, Coo) and patterns.is_of_each(places)  # these stay one behind the other
+    if not each and (not isinstance(a, Coo) or x.coalesced and y.coalesced or out._nnz() > full):
         out = out.coalesce()
     return like(a, out)
 
@@ -304,6 +311,8 @@ def _intersection(x: Coo, y: Coo) -> Coo:
             f"mul: the tensors have {x.sparse_dim()} and {y.sparse_dim()} sparse dims "
             f"({errors.user_line(4)})")
     sizes = tuple(x.shape[:x.sparse_dim()])
+    if patterns.is_of_each(x.indices_part) or patterns.is_of_each(y.indices_part):
+        return x.with_carrier(x.values_part * sparse_values(y, x))  # of one size in any case
 
     def find() -> tuple:
         ours, theirs = patterns.keys(x.indices_part, sizes), patterns.keys(y.indices_part, sizes)
@@ -312,7 +321,7 @@ def _intersection(x: Coo, y: Coo) -> Coo:
             both = ops.zeros(ours.shape, dtype=dt.bool_, device=ours.device)
         else:
             both = theirs[at] == ours
-        which = both.nonzero().squeeze(1)
+        which = patterns.sized("mul", both.nonzero, both).squeeze(1)
         return x.indices_part[:, which], which, at[which]
 
     places, first, second = known(find, x.indices_part, y.indices_part)

@@ -13,6 +13,7 @@ from ..table.packets import ops
 from . import patterns
 from .construct import title
 from .tensor import CLASSES, Compressed, Coo, SparseTensor
+from .unspecified import in_another_layout
 
 COO = layout.known["sparse_coo"]
 
@@ -198,7 +199,8 @@ def copy_(t: Tensor, other: Tensor, non_blocking: bool = False):
         _refuse("copy_: only sparse compressed tensors with the same shape are supported",
                 t, other)
     if other is not t:
-        t.write_all(other.with_carrier(ops._to_copy(other.values_part, dtype=t.dtype)), "copy")
+        new = other.with_carrier(ops._to_copy(other.values_part, dtype=t.dtype))
+        t.write_all(in_another_layout(new, other), "copy")
     return t
 
 

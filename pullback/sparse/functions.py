@@ -9,12 +9,14 @@ from typing import Any
 from .. import errors
 from ..core.handle import Tensor
 from ..parts.rules import shown
+from ..table.legacy import warn_of
 from ..table.packets import ops
 from . import patterns
 from .elementwise import as_coo
 from .memo import kept
 from .products import check, is_one, is_zero
 from .tensor import Coo, SparseTensor
+from .unspecified import only_entries
 from .weighted import mm_reduce
 
 
@@ -33,7 +35,7 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum"):
     _matrix(mat1, "sparse.mm")
     _matrix(mat2, "sparse.mm")
     if reduce == "sum":
-        return ops.mm(mat1, mat2)
+        return ops.mm(only_entries(mat1), only_entries(mat2))
     if not isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor):
         raise errors.LayoutError(errors.text(
             f"sparse.mm: {reduce} is of a sparse matrix with a dense one ({errors.user_line(2)})",
@@ -43,7 +45,7 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum"):
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1):
     """`beta * mat + alpha * (mat1 @ mat2)`; the gradient of a sparse matrix is on its entries."""
-    return ops.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+    return ops.addmm(mat, only_entries(mat1), only_entries(mat2), beta=beta, alpha=alpha)
 
 
 def smm(input: SparseTensor, mat: Tensor) -> Coo:
@@ -67,9 +69,23 @@ def hspmm(mat1: SparseTensor, mat2: Tensor) -> Coo:
     return Coo.make(indices, out, (mat1.shape[0], mat2.shape[1]), False)
 
 
-def sspaddmm(input: Any, mat1: SparseTensor, mat2: Tensor, *, beta: Any = 1,
-             alpha: Any = 1) -> Coo:
+def sspaddmm(input: Any, mat1: Any, mat2: Any, *old: Any, beta: Any = 1, alpha: Any = 1) -> Coo:
     """`beta * input + alpha * (mat1 @ mat2)` of a sparse matrix and a product, sparse."""
+    if old:  # sspaddmm(beta, input, mat1, mat2), or with alpha before the product
+        names = ("beta", "input", "alpha", "mat1", "mat2")
+        given = dict(zip(names if len(old) == 2 else names[:2] + names[3:],
+                         (input, mat1, mat2, *old)))
+        if len(old) > 2 or isinstance(input, Tensor):
+            raise errors.ArgumentError(errors.text(
+                f"sspaddmm() takes 3 positional arguments, got {3 + len(old)} "
+                f"({errors.user_line(2)})", cure="give beta and alpha by name"))
+        warn_of("sspaddmm", list(given), ["input", "mat1", "mat2", "beta=beta", "alpha=alpha"])
+        return sspaddmm(**given)
+    if not isinstance(mat1, SparseTensor):
+        raise errors.LayoutError(errors.text(
+            f"sspaddmm: expected a sparse matrix to multiply by ({errors.user_line(2)})",
+            shown(mat1) if isinstance(mat1, Tensor) else type(mat1).__name__,
+            "x.to_sparse() first"))
     indices, out = _rows(as_coo(mat1), mat2)
     n = mat2.shape[1]
     rows = indices[0].repeat_interleave(n)

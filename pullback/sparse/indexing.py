@@ -34,7 +34,9 @@ from .tensor import Compressed, Coo, SparseTensor
 def entries_where(t: Coo, keep: Callable[[tuple], Tensor]) -> Coo:
     """Some entries of a tensor, chosen by their coordinates."""
     def find() -> tuple:
-        which = keep(t.indices_part.unbind(0)).nonzero().squeeze(1)
+        chosen = keep(t.indices_part.unbind(0))
+        which = patterns.sized("a part of a sparse tensor", lambda: chosen.nonzero(),
+                               chosen).squeeze(1)
         return t.indices_part[:, which], which
 
     indices, which = known(find, t.indices_part)

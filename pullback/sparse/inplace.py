@@ -18,6 +18,7 @@ from ..threads.state import state
 from .elementwise import keeps_zero, like
 from .products import mm, mv
 from .tensor import Coo, SparseTensor
+from .unspecified import in_another_layout
 
 
 def write(ov, flat: tuple):
@@ -29,8 +30,11 @@ def write(ov, flat: tuple):
         return surface.inplace(ov, tuple([
             v.to_dense() if isinstance(v, SparseTensor) else v for v in flat]))
     if _by_values(ov, flat):
-        values = x.values_part
+        values, rest = x.values_part, x.rest
         surface.inplace(ov, (values, *flat[1:]))
+        if rest is not None:
+            others = flat[1:]
+            x.rest = rest._replace(find=lambda: bind(ov, (rest.find(), *others)))
         return x
     name = ov.op.base_name
     if ov.kind == "view":  # another shape
@@ -40,7 +44,8 @@ def write(ov, flat: tuple):
         x.write_all(x.with_carrier(bind(ov, (x.values_part, *flat[1:]))), name)
         return x
     if state.record[state.mode]:  # the operator may keep values that are written then
-        flat = (x.with_carrier(x.values_part.clone()), *flat[1:])
+        kept = x.with_carrier(x.values_part.clone())
+        flat = (in_another_layout(kept, x), *flat[1:])
     x.write_all(fitted(x, bind(ov, flat), name), name)
     return x
 

@@ -4,8 +4,9 @@ They are called as SciPy's are, with a sparse matrix, a dense one or a function 
 one, and their derivatives are implicit: the gradient of a solution is the solution of one more
 system, with the matrix transposed and conjugated, whatever the iteration did; likewise in forward
 mode.  These are calls of the same solver, so all orders follow.  The iterations themselves are a
-`while_loop` of ordinary operators (`solvers.py`), which can be captured and mapped.  Systems that
-are solved by factors are in `solve.py`.
+`while_loop` of ordinary operators (`solvers.py`), which can be captured and mapped.  On memory they
+are loops over NumPy's arrays (`array_solvers.py`).  Systems that are solved by factors are in
+`solve.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..func.vmap import vmap
 from ..parts.rules import shown
 from ..table.packets import ops
 from ..threads.state import fast, recording
-from . import solvers
+from . import array_solvers, solvers
 from .tensor import SparseTensor
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -75,6 +76,9 @@ def _solution(name: str, method: Callable, a: Any, b: Tensor, x0: Tensor | None,
     start = ops.zeros_like(b) if x0 is None else x0
     if b.ndim == 1:
         return plan.solution(b, start, parts, others)
+    if plan.takes_arrays((b, start, *parts, *others)) and b.shape[1]:
+        found = [plan.solution(b[:, k], start[:, k], parts, others) for k in range(b.shape[1])]
+        return tuple([ops.stack(list(each), -1) for each in zip(*found)])
     return vmap(lambda right, first: plan.solution(right, first, parts, others),
                 in_dims=1, out_dims=(1, 0))(b, start)
 
@@ -102,9 +106,16 @@ class _Linear(NamedTuple):
 
     forward: Callable
     adjoint: Callable
+    arrays: tuple[Callable, Callable] | None = None  # tensors -> the two on arrays, if they differ
 
     def turned(self) -> _Linear:
-        return _Linear(self.adjoint, self.forward)
+        return _Linear(self.adjoint, self.forward, self.arrays and self.arrays[::-1])
+
+    def product(self, given: tuple) -> Callable:
+        """The function of arrays that it is beside some tensors."""
+        if self.arrays is not None:
+            return self.arrays[0](*given)
+        return array_solvers.by_function(lambda v: self.forward(v, *given))
 
 
 def _linear(name: str, title: str, a: Any, like: Tensor) -> tuple[_Linear, tuple]:
@@ -116,10 +127,12 @@ def _linear(name: str, title: str, a: Any, like: Tensor) -> tuple[_Linear, tuple
                 f"{name}: {title} is {a.dtype}{list(a.shape)}, and b has {n} rows of {like.dtype} "
                 f"({errors.user_line(4)})")
         if not isinstance(a, SparseTensor):
-            return _Linear(lambda v, matrix: matrix @ v, lambda v, matrix: matrix.mH @ v), (a,)
+            return _Linear(lambda v, matrix: matrix @ v, lambda v, matrix: matrix.mH @ v,
+                           array_solvers.OF_MATRIX), (a,)
         return _Linear(
             lambda v, rows, cols, values: _product(rows, cols, values, v),
-            lambda v, rows, cols, values: _product(cols, rows, values.conj(), v)), a.entries()
+            lambda v, rows, cols, values: _product(cols, rows, values.conj(), v),
+            array_solvers.OF_ENTRIES), a.entries()
     if not callable(a):
         raise errors.ArgumentError(
             f"{name}: {title} is a matrix or a function, got {type(a).__name__} "
@@ -165,8 +178,17 @@ class _Plan(NamedTuple):
         return self._replace(matrix=self.matrix.turned(),
                              inverse=None if self.inverse is None else self.inverse.turned())
 
+    def takes_arrays(self, tensors: tuple) -> bool:
+        """Are these tensors of memory, of which nobody wants to see operators?"""
+        return array_solvers.takes(tensors)
+
     def run(self, b: Tensor, x0: Tensor, given: tuple) -> tuple:
         parts, others = given[:self.taken], given[self.taken:]
+        if self.takes_arrays((b, x0, *given)):
+            return array_solvers.run(
+                self.name, self.matrix.product(parts),
+                None if self.inverse is None else self.inverse.product(others), b, x0,
+                self.settings)
 
         def multiply(v: Tensor) -> Tensor:
             return self.matrix.forward(v, *parts)

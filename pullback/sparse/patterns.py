@@ -6,12 +6,16 @@ integers it was found from, so that all tensors of one pattern share it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..core.handle import Tensor
+import numpy as np
+
+from .. import errors
+from ..core.handle import Tensor, make
 from ..table.packets import ops
 from .invariants import inside, inside_compressed
-from .memo import kept, kept_with
+from .memo import are_known, kept, kept_with
 
 
 class Distinct(NamedTuple):
@@ -50,7 +54,46 @@ def distinct(indices: Tensor, sizes: tuple) -> Distinct:
         found, inverse = ops._unique(keys(indices, sizes), True, True)
         return Distinct(unkeyed(found, sizes), inverse)
 
-    return kept(indices, "distinct", find)
+    return kept(indices, "distinct", lambda: sized("places of a sparse tensor, each once", find,
+                                                   indices))
+
+
+def sized(what: str, find: Callable[[], Any], *integers: Tensor) -> Any:
+    """What is found from numbers, on which its size depends: a capture does not know them, and
+    the examples of `vmap` may differ in it."""
+    each = any(map(is_of_each, integers))
+    try:
+        return find()
+    except (errors.DynamicOutputShapeException, errors.ShapeError) as error:
+        if each:
+            raise errors.MappingError(errors.text(
+                f"vmap: {what}: each example has a pattern of its own, and what follows from it "
+                f"differs in size ({errors.user_line(3)})", cure="map over x.to_dense(), over "
+                "values of one pattern, or call the function for one example after the other"
+                )) from None
+        if isinstance(error, errors.ShapeError):
+            raise
+        raise errors.DynamicOutputShapeException(errors.text(
+            f"{what}: how many entries there are depends on numbers that are not known here "
+            f"({errors.user_line(3)})", cure=[
+                "let the capture have sizes that depend on numbers: "
+                "torch._dynamo.config.capture_dynamic_output_shape_ops = True",
+                "make the pattern outside of the function, x.to_sparse() or x.coalesce(), and let "
+                "the function reach it or build tensors by its indices",
+                "or leave fullgraph=True away: the function runs as it is written then"])) from None
+
+
+def is_of_each(indices: Tensor) -> bool:
+    """Are integers those of one example of many, which have patterns of their own?"""
+    return getattr(indices._payload, "hides", False)
+
+
+def all_places(indices: Tensor, sizes: tuple) -> Distinct:
+    """All places there are, as if each had an entry, and which of them each entry is at."""
+    count = 1
+    for n in sizes:
+        count = count * n
+    return Distinct(unkeyed(ops.arange(count, device=indices.device), sizes), keys(indices, sizes))
 
 
 def sums(values: Tensor, found: Distinct) -> Tensor:
@@ -64,12 +107,30 @@ def sums(values: Tensor, found: Distinct) -> Tensor:
 
 def unbound(indices: Tensor) -> tuple[Tensor, Tensor]:
     """Rows and columns."""
-    return kept(indices, "unbound", lambda: (indices[0].contiguous(), indices[1].contiguous()))
+    return kept(indices, "unbound", lambda: (
+        fixed(indices[0].contiguous(), indices), fixed(indices[1].contiguous(), indices)))
+
+
+def fixed(t: Tensor, *others: Tensor) -> Tensor:
+    """Integers that nobody can write, for what is found out about them (`sparse_loops.py`) stays
+    true; a copy where they are those of another tensor."""
+    array = t._payload
+    if type(array) is not np.ndarray:
+        return t
+    if any(np.may_share_memory(array, other._payload) for other in others):
+        array = np.array(array)
+    array.flags.writeable = False
+    return make(array)
 
 
 def places(t: Any) -> tuple[Tensor, Tensor]:
     """Rows and columns of the entries of a compressed tensor, as `Compressed.entries` says."""
     def find() -> tuple[Tensor, Tensor]:
+        rows, cols = spread()
+        given = t.compressed_part, t.plain_part
+        return fixed(rows, *given), fixed(cols, *given)
+
+    def spread() -> tuple[Tensor, Tensor]:
         inside_compressed(t)
         compressed, plain = t.compressed_part.long(), t.plain_part.long()
         n, batch = plain.shape[-1], compressed.shape[:-1]
@@ -78,8 +139,12 @@ def places(t: Any) -> tuple[Tensor, Tensor]:
         for size in batch:
             count = count * size
         lengths = (flat[:, 1:] - flat[:, :-1]).reshape(-1)
-        long = ops.arange(count * outer, device=plain.device).repeat_interleave(
-            lengths, output_size=count * n)
+        if are_known(t.compressed_part) or count != 1:
+            long = ops.arange(count * outer, device=plain.device).repeat_interleave(
+                lengths, output_size=count * n)
+        else:  # of one example of `vmap`: by functions whose sizes do not depend on numbers
+            long = ops.searchsorted(
+                flat[0, 1:].contiguous(), ops.arange(n, device=plain.device), right=True)
         short = plain.reshape(-1)
         step = ops.arange(count, device=plain.device).repeat_interleave(n)
         d = t.batch_dims

@@ -8,6 +8,7 @@ blocks of one matrix.  Read `ops/sparse_products.py` for the three; `weighted.py
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,14 @@ from . import patterns
 from .elementwise import as_coo, coalesced, like
 from .memo import kept
 from .tensor import CLASSES, Compressed, Coo, SparseTensor
+from .unspecified import product_of
 
 
 def spmm(a: SparseTensor, b: Tensor) -> Tensor:
     """A sparse matrix times a dense one."""
     check(a, b)
     rows, cols, values = a.entries()
-    return ops._spmm(rows, cols, values, b, a.shape[0])
+    return product_of(ops._spmm(rows, cols, values, b, a.shape[0]), a, b)
 
 
 def check(a: Any, b: Any, name: str = "mm", ndim: int = 2) -> None:
@@ -61,7 +63,7 @@ def mm(a: Any, b: Any):
         return spmm(a, b)
     check(a, b)
     rows, cols, values = b.entries()  # (B^T A^T)^T
-    return ops._spmm(cols, rows, values, a.t(), b.shape[1]).t()
+    return product_of(ops._spmm(cols, rows, values, a.t(), b.shape[1]).t(), a, b)
 
 
 @rule(SparseTensor, "mv")
@@ -99,24 +101,29 @@ def _sum(c: Any, product: Any, beta: Any, alpha: Any):
     return dense[0] + dense[1]
 
 
+def _either(function: Callable, dense: Callable, a: Any, b: Any) -> Any:
+    """A product of two, of which neither may be sparse beside a sparse tensor that is added."""
+    return (function if isinstance(a, SparseTensor) or isinstance(b, SparseTensor) else dense)(a, b)
+
+
 @rule(SparseTensor, "addmm")
 def addmm(c: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1):
-    return _sum(c, mm(a, b), beta, alpha)
+    return _sum(c, _either(mm, ops.mm, a, b), beta, alpha)
 
 
 @rule(SparseTensor, "addmv")
 def addmv(c: Any, a: Any, x: Any, beta: Any = 1, alpha: Any = 1):
-    return _sum(c, mv(a, x), beta, alpha)
+    return _sum(c, _either(mv, ops.mv, a, x), beta, alpha)
 
 
 @rule(SparseTensor, "baddbmm")
 def baddbmm(c: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1):
-    return _sum(c, bmm(a, b), beta, alpha)
+    return _sum(c, _either(bmm, ops.bmm, a, b), beta, alpha)
 
 
 @rule(SparseTensor, "addbmm")
 def addbmm(c: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1):
-    return _sum(c, bmm(a, b).sum(0), beta, alpha)
+    return _sum(c, _either(bmm, ops.bmm, a, b).sum(0), beta, alpha)
 
 
 @rule(SparseTensor, "dot")
@@ -168,14 +175,15 @@ def batched(a: Any, b: Any):
         block = places[0].div(max(m, 1), rounding_mode="floor")
         parts = [*patterns.unkeyed(block, lead).unbind(0), places[0] - block * m,
                  places[1] - block * n]
-        return Coo.make(ops.stack(parts), values, (*lead, m, n), True)
+        return product_of(Coo.make(ops.stack(parts), values, (*lead, m, n), True), a, b)
     if isinstance(a, SparseTensor):
         rows, cols, values = as_blocks(a)
         out = ops._spmm(rows, cols, values, b.reshape(count * k, n), count * m)
-        return out.reshape(*lead, m, n)
+        return product_of(out.reshape(*lead, m, n), a, b)
     rows, cols, values = as_blocks(b)
     flat = a.transpose(-1, -2).reshape(count * k, m)
-    return ops._spmm(cols, rows, values, flat, count * n).reshape(*lead, n, m).transpose(-1, -2)
+    out = ops._spmm(cols, rows, values, flat, count * n).reshape(*lead, n, m).transpose(-1, -2)
+    return product_of(out, a, b)
 
 
 @rule(SparseTensor, "matmul")
@@ -212,9 +220,7 @@ def _spread(t: Any, shape: tuple) -> Any:
         return t
     if not isinstance(t, SparseTensor):
         return t.expand(shape)
-    from .shapes import expand
-
-    return expand(as_coo(t), shape)
+    return ops.expand(as_coo(t), shape)
 
 
 @rule(SparseTensor, "linear")
@@ -227,6 +233,7 @@ def linear(x: Any, weight: Any, bias: Any = None):
         flat = x.reshape(-1, x.shape[-1])
         check(weight, flat.t(), "linear")
         out = ops._spmm(rows, cols, values, flat.t(), weight.shape[0]).t()
+        out = product_of(out, flat, weight.t())
         out = out.reshape(*x.shape[:-1], weight.shape[0])
     else:
         out = ops.matmul(x, weight.t())
@@ -252,6 +259,12 @@ def product_places(x: tuple, y: tuple, sizes: tuple) -> Tensor:
             return ops.stack([_tensor(rows), _tensor(found.indices.astype(np.int64))])
 
         return kept(x[0], f"product {sizes}", find, x[1], *y[:2])
+    return patterns.sized("a product of two sparse matrices",
+                          lambda: _places_of_pairs(x, y, sizes), x[0], y[0])
+
+
+def _places_of_pairs(x: tuple, y: tuple, sizes: tuple) -> Tensor:
+    m, k, n = sizes
     rows, cols, inner, outer = (*x[:2], *y[:2])
     order = ops.argsort(inner, stable=True)
     inner, outer = inner[order], outer[order]
@@ -280,12 +293,10 @@ def sparse_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     check(a, b)
     shape = a.shape[0], b.shape[1]
     places, values = _product(a.entries(), b.entries(), (a.shape[0], a.shape[1], b.shape[1]))
-    out = Coo.make(places, values, shape, True)
-    if not isinstance(a, Compressed):
-        return out
-    if a.blocked:
-        return like(a, out) if a.shape == out.shape else _csr(out)
-    return _csr(out)
+    out: Any = Coo.make(places, values, shape, True)
+    if isinstance(a, Compressed):
+        out = like(a, out) if a.blocked and a.shape == out.shape else _csr(out)
+    return product_of(out, a, b)
 
 
 def _csr(out: Coo) -> SparseTensor:

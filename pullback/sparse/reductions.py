@@ -17,8 +17,8 @@ from ..core.handle import Tensor
 from ..parts.rules import rule, shown
 from ..table.packets import ops
 from . import patterns
-from .convert import compressed_of
-from .elementwise import as_coo, coalesced
+from .convert import compressed_of, row_by_row
+from .elementwise import coalesced
 from .memo import kept
 from .tensor import CLASSES, Compressed, Coo, SparseTensor
 
@@ -38,7 +38,7 @@ class Reduced:
 
     def __init__(self, t: SparseTensor, dims: Any, keepdim: bool, specified: bool = False):
         self.given, self.keepdim, self.specified = t, keepdim, specified
-        self.coo = as_coo(t).coalesce()
+        self.coo = row_by_row(t)
         self.values = self.coo.values_part
         count = self.coo.sparse_dim()
         if dims is None or not isinstance(dims, int) and not len(dims):
@@ -56,7 +56,10 @@ class Reduced:
         sizes = tuple([shape[d] for d in self.stay])
 
         def find() -> tuple:
-            found = patterns.distinct(coo.indices_part[self.stay], sizes)
+            stay = coo.indices_part[self.stay]
+            # examples with patterns of their own have results of one pattern: with all entries
+            every = patterns.is_of_each(stay) and not self.specified
+            found = (patterns.all_places if every else patterns.distinct)(stay, sizes)
             count = found.indices.shape[1]
             ones = ops.ones_like(found.inverse)
             zeros = ops.zeros(count, dtype=ones.dtype, device=ones.device)

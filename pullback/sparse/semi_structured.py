@@ -29,7 +29,7 @@ class SparseSemiStructuredTensor(PartsTensor):
         t = cls.bare()
         t.packed, t.places_part, t.transposed = packed, places, transposed
         rows, half = packed._payload.shape
-        t.put((2 * half, rows) if transposed else (rows, 2 * half), packed._payload.dtype)
+        t.take_form((2 * half, rows) if transposed else (rows, 2 * half), packed._payload.dtype)
         return t
 
     def meta(self) -> bool:

@@ -64,7 +64,9 @@ def _segments(t: SparseTensor, coordinates: tuple, dim: int) -> tuple[Tensor, in
     sizes = tuple([t.shape[d] for d in others])
     if len(others) == 1:
         return coordinates[others[0]], sizes[0]
-    found = patterns.distinct(ops.stack([coordinates[d] for d in others]), sizes)
+    others_at = ops.stack([coordinates[d] for d in others])
+    every = patterns.is_of_each(others_at)
+    found = (patterns.all_places if every else patterns.distinct)(others_at, sizes)
     return found.inverse, found.indices.shape[1]
 
 

@@ -8,6 +8,7 @@ of one matrix; products and conversions are written on that.  Read next: `patter
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .. import errors
@@ -26,6 +27,7 @@ class SparseTensor(PartsTensor):
 
     title = "sparse"
     carrier = "values_part"
+    rest: Any = None  # how derivatives reach what has no entry (`unspecified.py`)
 
     @classmethod
     def over(cls, other: type) -> bool:
@@ -35,6 +37,65 @@ class SparseTensor(PartsTensor):
         from .elementwise import on_values
 
         return on_values(self, ov, flat)
+
+    def answered(self, ov, flat: tuple, out: Any) -> Any:
+        for v in flat:
+            if isinstance(v, SparseTensor) and (
+                    v.rest is not None or v.values_part.requires_grad) or type(v) in (list, tuple):
+                from .unspecified import passed_on
+
+                return passed_on(out, ov, flat)
+        return out
+
+    def with_carrier(self, values: Tensor):
+        if isinstance(values, PartsTensor):  # the gradient of all elements, not of entries alone
+            return values.of(self)
+        return super().with_carrier(values)
+
+    def attributes(self) -> dict:
+        found = super().attributes()
+        for name in ("rest", "_full_grad"):
+            found.pop(name, None)
+        return found
+
+    @property
+    def grad(self):
+        found, full = self.values_part.grad, self.__dict__.get("_full_grad")
+        if found is not None and (full is not None or isinstance(found, PartsTensor)):
+            new = self.with_carrier(found)  # from here on it is this tensor that can be written
+            full = self.__dict__["_full_grad"] = new if full is None else full + new
+            self.values_part.grad = None
+        return PartsTensor.grad.fget(self) if full is None else full
+
+    @grad.setter
+    def grad(self, value) -> None:
+        self.__dict__.pop("_full_grad", None)
+        if value is not None and not has_entries_of(self.same_kind(value, "grad"), self):
+            self.__dict__["_full_grad"], value = value, None
+        PartsTensor.grad.fset(self, value)
+
+    def carried(self, value, what: str, before: Tensor | None = None) -> Tensor:
+        from .unspecified import as_carried
+
+        return as_carried(self, value, what, before)
+
+    def further_cotangents(self, g: Tensor) -> list[tuple]:
+        from .unspecified import zeros_of
+
+        if isinstance(g, SparseTensor) and has_entries_of(g, self):
+            return []
+        zeros = zeros_of(self)
+        if zeros is None:
+            return []
+        return [(zeros, g.to_dense() if isinstance(g, SparseTensor) else g)]
+
+    def write_all(self, new: Any, name: str) -> None:
+        super().write_all(new, name)
+        self.rest = None if self.is_leaf else new.rest
+
+    def detach_(self):
+        self.rest = None
+        return super().detach_()
 
     @classmethod
     def write_operator(cls, ov, flat: tuple):
@@ -63,6 +124,11 @@ class SparseTensor(PartsTensor):
 
     def _nnz(self) -> int:
         raise NotImplementedError
+
+    def of_each(self, dim: int, function: Callable[[Tensor, int], Tensor]):
+        from .mapping import of_each
+
+        return of_each(self, dim, function)
 
     def stride(self, dim: int | None = None):
         raise self._refused("Sparse CSR tensors do not have strides")
@@ -189,10 +255,12 @@ class SparseTensor(PartsTensor):
 
         return smm(self, mat)
 
-    def sspaddmm(self, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1):
+    def sspaddmm(self, mat1: Any, mat2: Any, *old: Any, beta: Any = 1, alpha: Any = 1):
         """`beta * self + alpha * (mat1 @ mat2)`, sparse."""
         from .functions import sspaddmm
 
+        if old:  # the numbers come first, after the tensor itself
+            return sspaddmm(mat1, self, mat2, *old)
         return sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
     def sparse_mask(self, mask: Any):
@@ -206,13 +274,14 @@ class Coo(SparseTensor):
     """A tensor whose entries have coordinates: indices (sparse dims, entries), and values."""
 
     names = ("indices_part", "values_part")
+    facts = ("coalesced",)
     own_layout = layout.known["sparse_coo"]
 
     @classmethod
     def make(cls, indices: Tensor, values: Tensor, shape: tuple, coalesced: bool) -> Coo:
         t = cls.bare()
         t.indices_part, t.values_part, t.coalesced = indices, values, coalesced
-        t.put(tuple(shape), values._payload.dtype)
+        t.take_form(tuple(shape), values._payload.dtype)
         return t
 
     def meta(self) -> tuple:
@@ -278,11 +347,15 @@ class Coo(SparseTensor):
         """The same with every place once, in order: entries of one place are added up."""
         if self.coalesced:
             return self
+        from .unspecified import in_another_layout
+
         if self._nnz() < 2:
-            return Coo.make(self.indices_part, self.values_part, self.shape, True)
-        found = patterns.distinct(self.indices_part, self.shape[:self.sparse_dim()])
-        values = patterns.sums(self.values_part, found)
-        return Coo.make(found.indices, values, self.shape, True)
+            out = Coo.make(self.indices_part, self.values_part, self.shape, True)
+        else:
+            found = patterns.distinct(self.indices_part, self.shape[:self.sparse_dim()])
+            values = patterns.sums(self.values_part, found)
+            out = Coo.make(found.indices, values, self.shape, True)
+        return in_another_layout(out, self)
 
     def own_values(self) -> Tensor:
         if not self.coalesced:
@@ -332,7 +405,7 @@ class Compressed(SparseTensor):
     def make(cls, compressed: Tensor, plain: Tensor, values: Tensor, shape: tuple) -> Compressed:
         t = cls.bare()
         t.compressed_part, t.plain_part, t.values_part = compressed, plain, values
-        t.put(tuple(shape), values._payload.dtype)
+        t.take_form(tuple(shape), values._payload.dtype)
         return t
 
     def meta(self) -> tuple:
@@ -394,6 +467,13 @@ class Compressed(SparseTensor):
         own = self.values_part.shape
         return self.with_carrier(values.reshape(*own[:len(own) - self.dense_dim()],
                                                 *values.shape[1:]))
+
+
+def has_entries_of(g: Tensor, t: SparseTensor) -> bool:
+    """Has a gradient a value for each entry of a tensor, in the same order?"""
+    from .elementwise import same_pattern
+
+    return isinstance(g, SparseTensor) and same_pattern(g, t)
 
 
 def _other(t: SparseTensor, name: str, wanted: str) -> Exception:

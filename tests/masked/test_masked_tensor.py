@@ -397,6 +397,6 @@ def test_masked_losses_have_no_nan_gradients():
 
 
 def test_other_tensors_of_parts_are_refused_by_vmap():
-    sparse = torch.eye(3).to_sparse()
-    with pytest.raises(RuntimeError, match="a sparse tensor has no dim of examples"):
-        func.vmap(lambda t: t * 2)(sparse)
+    packed = torch.sparse.to_sparse_semi_structured(torch.eye(4))
+    with pytest.raises(RuntimeError, match="a semi-structured tensor has no dim of examples"):
+        func.vmap(lambda t: t @ torch.ones(4))(packed)

@@ -198,3 +198,53 @@ def test_refusals(name):
     call, kind, said = REFUSED[name]
     with pytest.raises(kind, match=said):
         call(csr(cases.values()))
+
+
+@pytest.mark.parametrize("name", linalg.__all__)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128])
+def test_loops_over_arrays_are_the_iterations_of_captures(name, dtype):
+    random = torch.Generator().manual_seed(3)
+    half = torch.randn(12, 12, dtype=dtype, generator=random)
+    matrix = half @ half.mH / 12 + torch.eye(12, dtype=dtype)
+    if name != "cg":
+        matrix = matrix + half / 8
+    b = torch.randn(12, 3, dtype=dtype, generator=random)
+    inverse = torch.diag(1 / matrix.diagonal().real).to(dtype)
+    solve = getattr(linalg, name)
+    more = {"restart": 4} if name == "gmres" else {}
+    for a, m, maxiter in ((matrix, None, 60), (matrix.to_sparse_csr(), inverse, 60),
+                          (lambda v: matrix @ v, None, 2)):
+        def f(b, a=a, m=m, maxiter=maxiter):
+            return solve(a, b, M=m, maxiter=maxiter, rtol=1e-4, **more)
+
+        x, info = f(b)
+        y, wanted = func.vmap(f, 1, (1, 0))(b)  # a loop of operators
+        assert torch.allclose(x, y, rtol=1e-2, atol=1e-3) and x.dtype is dtype
+        assert info.tolist() == wanted.tolist() and ((info == 0).all() or maxiter == 2)
+
+
+def test_loops_over_arrays_keep_what_they_are_given():
+    a, b, kept = csr(cases.values()), d(4), []
+
+    def multiply(v):
+        kept.append((v, v.clone()))
+        return a @ v
+
+    start = torch.ones(4, dtype=torch.float64)
+    for name in linalg.__all__:
+        with torch.no_grad():
+            x, _ = getattr(linalg, name)(multiply, b, start, maxiter=5)
+            same, _ = getattr(linalg, name)(multiply, b, start, maxiter=0)
+        same += 1
+        assert start.tolist() == [1] * 4 and torch.equal(b, d(4)) and x is not start
+    assert len(kept) > 6 and all(torch.equal(v, then) for v, then in kept)
+    seen = []
+
+    class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    with Mode(), torch.no_grad():
+        linalg.cg(a.to_dense(), b, maxiter=3)
+    assert len(seen) > 10  # who looks at operators sees them

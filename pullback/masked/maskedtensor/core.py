@@ -26,6 +26,7 @@ class MaskedTensor(PartsTensor):
 
     title = "masked"
     names = ("data_part", "mask_part")
+    facts = ("shown_as",)
     carrier = "data_part"
     cure: ClassVar[str] = "x.to_tensor(fill) is a plain tensor; x.get_data() and x.get_mask() too"
 
@@ -40,7 +41,7 @@ class MaskedTensor(PartsTensor):
     def make(cls, data: Tensor, mask: Tensor, shown_as: str = "strided") -> MaskedTensor:
         t = cls.bare()
         t.data_part, t.mask_part, t.shown_as = data, mask, _possible(shown_as, data.ndim)
-        t.put(tuple(data._payload.shape), data._payload.dtype)
+        t.take_form(tuple(data._payload.shape), data._payload.dtype)
         return t
 
     def meta(self) -> str:
