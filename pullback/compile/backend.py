@@ -201,7 +201,7 @@ def emit_code(kernels: Schedule, name: str) -> Unit:
         kind
         for kind, letter in ("fs", "dd")
         if f"pb->{letter}gemm(" in unit.source or f"pb->{letter}conv(" in unit.source
-    ]
+    ] + ["sparse"] * ("pb_entries" in unit.source)
     for kind in unit.plan["products"]:
         native.start_product(kind)
     return unit

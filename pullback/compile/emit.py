@@ -91,6 +91,8 @@ def _added(kernel: Kernel, fusible: set[Value]) -> set[Value]:
 class Emitter:
     """C text of one kernel. `slot` maps values to places in the table of buffers."""
 
+    nest_class = Nest
+
     def __init__(
         self,
         kernel: Kernel,
@@ -103,7 +105,7 @@ class Emitter:
         numbers: int = 0,
         fusible: set[Value] = frozenset(),
     ):
-        self.kernel, self.nest, self.slot = kernel, Nest(kernel, vector_bytes), slot
+        self.kernel, self.nest, self.slot = kernel, self.nest_class(kernel, vector_bytes), slot
         self.writer = Writer(self.nest.lanes)
         self.L = self.nest.lanes
         self.temporary = temporary  # bytes -> slot
@@ -116,6 +118,8 @@ class Emitter:
         self.pointer_lines: list[str] = []
         self.once: list[str] = []  # before everything
         self.row: list[str] = []  # once per row, in front of the walk being written
+        self.row_begin: list[str] = []  # of rows that differ: where they are,
+        self.row_end: list[str] = []  # and what comes after all walks
         self.body: list[str] = []  # inside the walk
         self.chunk_start: list[str] = []
         self.chunk_end: list[str] = []

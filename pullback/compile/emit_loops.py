@@ -35,7 +35,7 @@ def write_kernel(e: Emitter) -> str:
             _row_root(e, root)
         rows += e.row
         e.row = []
-    return _function(e, rows) + _finish(e)
+    return _function(e, rows + e.row_end) + _finish(e)
 
 
 # ---- the function -----------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def _unit_lines(e: Emitter, u: str) -> list[str]:
         )
     else:
         lines.append(f"int64_t r = {u};")
-    return lines + _outer_indices(e)
+    return lines + _outer_indices(e) + e.row_begin
 
 
 # ---- walks ------------------------------------------------------------------------------------
@@ -139,7 +139,8 @@ def _walk(e: Emitter, roots: list[Root]) -> list[str]:
     pad = "  " * depth
     for width, body in bodies:
         if width == L:
-            if names and light and compared(nest.inner[-1], ">=", 4 * L) is not False:
+            if names and light and not nest.longest and (
+                    compared(nest.inner[-1], ">=", 4 * L) is not False):
                 lines += [pad + x for x in _four_at_once(e, roots, names, body, lo, stop)]
                 continue
             lines.append(pad + f"for (int64_t i = {lo}; i < {stop}; i += {L}) {{")

@@ -83,6 +83,11 @@ class Kernel:
         self.position = 0
         self._adopt(root, self.dims, self.columns)
 
+    @property
+    def makes(self) -> list[str]:
+        """The names of its results."""
+        return [root.value.name for root in self.roots]
+
     # ---- loops ---------------------------------------------------------------------------------
 
     @property

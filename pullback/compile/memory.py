@@ -94,9 +94,10 @@ class Memory:
     workspace: int = 0
     now: int = 0  # item that asks for temporaries
 
-    def temporary(self, size: int, spare: bool = False) -> int:
-        """A buffer for the item being written only."""
-        self.buffers.append(Buffer("work", size, born=self.now, dies=self.now, spare=spare))
+    def temporary(self, size: int, spare: bool = False, last: int | None = None) -> int:
+        """A buffer for the item being written only, or for those up to the last."""
+        end = self.now if last is None else last
+        self.buffers.append(Buffer("work", size, born=self.now, dies=end, spare=spare))
         return len(self.buffers) - 1
 
     def pack(self, tight: bool = False) -> None:
@@ -275,8 +276,7 @@ def plan(
     `inplace` says which values live in the memory of an input, `given` the numbers of the inputs
     that may be overwritten.  Bytes may depend on sizes that are not known yet.
     """
-    inplace = inplace or {}
-    lowered, items = schedule.lowered, schedule.items
+    inplace, lowered, items = inplace or {}, schedule.lowered, schedule.items
     born: dict[Value, int] = dict.fromkeys(schedule.empty, 0)
     dies: dict[Value, float] = dict.fromkeys(schedule.empty, len(items))
     for n, item in enumerate(items):
@@ -291,6 +291,7 @@ def plan(
         for v in writes:
             born[v] = min(n, born.get(v, n))
             dies[v] = max(n, dies.get(v, n))
+    _together(schedule, born, dies)
     outputs = {r.value for r in lowered.outputs if isinstance(r, Ref)}
     internal = _internal(schedule, outputs)
     memory = Memory([Buffer("status", 0)])
@@ -326,6 +327,13 @@ def plan(
         if varies(size) or size:
             memory.panels[item.call] = memory.temporary(size, item.call.kind == "gemm")
     return memory
+
+
+def _together(schedule: Schedule, born: dict, dies: dict) -> None:
+    """Items of a group may run all at once: what one of them reads or writes is there for all."""
+    for group in schedule.groups:
+        for times, at in ((born, group.first), (dies, group.last)):
+            times.update({v: at for v, n in times.items() if group.first <= n <= group.last})
 
 
 def _sums(schedule: Schedule, dies: dict[Value, float], outputs: set[Value]) -> dict[Value, Value]:

@@ -124,11 +124,15 @@ def _runtime_name() -> str:
     return "runtime-" + cache.key(runtime_text(), toolchain.find().identity, cache.python_abi())
 
 
-def _build_runtime(name: str) -> Path:
+def python_headers() -> tuple[str, ...]:
+    """Flags with which the compiler finds the headers of Python and NumPy."""
     import numpy
 
-    extra = ("-I", sysconfig.get_paths()["include"], "-I", numpy.get_include(), "-lpthread", "-ldl")
-    return build(SOURCES / "runtime.c", name, extra)
+    return "-I", sysconfig.get_paths()["include"], "-I", numpy.get_include()
+
+
+def _build_runtime(name: str) -> Path:
+    return build(SOURCES / "runtime.c", name, (*python_headers(), "-lpthread", "-ldl"))
 
 
 def _load(name: str) -> ModuleType:
@@ -164,14 +168,19 @@ def _build_product(kind: str) -> Path:
 
 def start_product(kind: str) -> None:
     """Begin to build the matrix product of a type, while other things are compiled."""
-    if kind not in _products:
+    if kind not in _products and kind != "sparse":
         _start(_product_name(kind), lambda: _build_product(kind))
 
 
 def product(kind: str) -> None:
-    """Load the matrix product of a type ("f" or "d") into the runtime."""
+    """Load the matrix product of a type ("f" or "d"), or those of sparse matrices, into the
+    runtime."""
     if kind in _products:
         return
+    if kind == "sparse":
+        from . import sparse_loops
+
+        return sparse_loops.demand()
     _finish(_product_name(kind))
     for attempt in range(2):
         path = _build_product(kind)

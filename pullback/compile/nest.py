@@ -21,6 +21,8 @@ Key = "tuple[Value, tuple]"
 class Nest:
     """See the module's text."""
 
+    longest = 0  # columns of a row, where rows differ in length
+
     def __init__(self, kernel: Kernel, vector_bytes: int):
         self.kernel = kernel
         self._merge()

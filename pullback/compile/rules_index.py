@@ -155,6 +155,12 @@ def scatter_rows(
     if not prod(start.shape):
         raise Unsupported("rows of nothing: the kernel says which index is out of range")
     index = b.copy(b.reshape(_whole(b, index), (n,)))
+    if skip == NO_ROW:
+        from .rules_entries import weighted_rows
+
+        made = weighted_rows(b, start, index, src, wrap)
+        if made is not None:
+            return made
     src = b.copy(
         b.reshape(
             expand(src, index.shape[:1] + start.shape[1:])

@@ -32,6 +32,11 @@ class CallItem:
         self.deps = {item for ref in call.args for item in where.get(ref.value, ())}
         self.position = 0
 
+    @property
+    def makes(self) -> list[str]:
+        """The name of its node."""
+        return [self.call.name]
+
 
 class Schedule:
     """Kernels and calls in the order they run."""
@@ -43,6 +48,7 @@ class Schedule:
         self.stored = stored
         self.late: set[Value] = set()  # found out while kernels were made: must be stored, too
         self.empty: list[Value] = []  # stored values without elements: they need a buffer only
+        self.groups: list = []  # items that one walk over rows can do instead: `segments.py`
         self.order = reachable(lowered)
         for value in self.order:
             self._place(value)
@@ -204,6 +210,10 @@ def schedule(lowered: Lowered) -> Schedule:
     more = _worth_storing(plan)
     if more:
         plan = _attempt(lowered, stored | more)
+    if any(isinstance(item, CallItem) for item in plan.items):
+        from .segments import put_together
+
+        plan.groups = put_together(plan)
     return plan
 
 
@@ -214,6 +224,11 @@ def _attempt(lowered: Lowered, stored: set[Value]) -> Schedule:
         if not plan.late:
             break
     return plan
+
+
+def rescheduled(lowered: Lowered, stored: set[Value]) -> Schedule:
+    """The schedule of a part of a graph, of which it is known what is stored."""
+    return _attempt(lowered, stored)
 
 
 # ---- store or compute again -------------------------------------------------------------------

@@ -28,14 +28,17 @@ import numpy as np
 from . import sound
 from .builder import item_size, numpy_name
 from .emit import Emitter
+from .emit_rows import FACTS, RowEmitter
 from .inplace import place
-from .ir import CTYPES, SIZES, SLOW, Const, Ref
+from .ir import CTYPES, SIZES, SLOW, Const, Ref, ceil_div
 from .kernel import Kernel
 from .lower import Lowered
 from .memory import Buffer, breaks, plan
-from .number import both, choose, compared, declared, divides, largest
+from .number import both, choose, compared, declared, divides, largest, varies
 from .rounding import fusible
 from .schedule import CallItem, Schedule
+from .segments import LONGEST, Group, Place, entries_of
+from .sparse_loops import ALONE
 from .toolchain import last_level_cache
 
 _KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "none": 3, "status": 2, "numbers": 4,
@@ -164,9 +167,13 @@ class UnitWriter:
         self.known: dict[str, str] = {}  # text without names -> function
         self.fusible = fusible(schedule.order)
         self.late = breaks(self.memory) if tight and not self.inplace else set()
+        apart = bool(self.inplace) or tight  # then their items may be in different steps
+        self.answers: dict[Group, int] = {}  # where it is found out what they suppose
+        self.groups = {g.first: g for g in schedule.groups if not apart and g.whole}
 
     def write(self) -> Unit:
         sealed = not self.written  # from then on, inputs are overwritten
+        ends = {group.last for group in self.groups.values()}
         for n, item in enumerate(self.schedule.items):
             self.memory.now = n
             if not sealed and isinstance(item, Kernel) and any(
@@ -177,12 +184,16 @@ class UnitWriter:
             if n in self.late or isinstance(item, CallItem) and item.call.kind == "python":
                 self._close_stage()
             self.step_of.append(len(self.steps))
+            if n in self.groups:
+                self._begin_group(self.groups[n])
             if isinstance(item, Kernel):
                 self._kernel(item, n)
             elif item.call.kind == "python":
                 self._python(item)
             else:
                 self._native_call(item)
+            if n in ends:
+                self.stage.append("}")
         self._close_stage()
         sound.check_steps(self.name, self.schedule, self.memory, self.inplace)
         if not self.numbers:  # else when the sizes are known
@@ -224,21 +235,72 @@ class UnitWriter:
             call += f" {name}_finish(q);"
         made = ", ".join(r.value.name for r in kernel.roots)
         self.stage.append(f"{{ /* {made} */ void *q[] = {{{table}}}; {call} }}")
-        self.kernels.append(
-            {
-                "name": e.name,
-                "function": name,
-                "nodes": e.nodes,
-                "rows": e.nest.outer,
-                "columns": e.nest.middle + e.nest.inner,
-                "lanes": e.L,
-                "passes": 1 + max(e.nest.root_pass(r) for r in kernel.roots),
-                "loads": [v.name for v in dict.fromkeys(v for v, _ in kernel.loads)],
-                "results": [f"{r.how} {r.value.name}" for r in kernel.roots],
-                "bytes": sum({v: v.numel * SIZES[v.dtype] for v, _ in kernel.loads}.values())
-                + sum(r.value.numel * SIZES[r.value.dtype] for r in kernel.roots),
-            }
-        )
+        bytes = sum({v: v.numel * SIZES[v.dtype] for v, _ in kernel.loads}.values())
+        bytes += sum(r.value.numel * SIZES[r.value.dtype] for r in kernel.roots)
+        columns = e.nest.middle + e.nest.inner
+        self.kernels.append(self._described(e, name, e.nest.outer, columns) | {"bytes": bytes})
+
+    def _described(self, e: Emitter, function: str, rows: list, columns: list) -> dict:
+        """A kernel in the report."""
+        return {
+            "name": e.name,
+            "function": function,
+            "nodes": e.nodes,
+            "rows": rows,
+            "columns": columns,
+            "lanes": e.L,
+            "passes": 1 + max(e.nest.root_pass(r) for r in e.kernel.roots),
+            "loads": [v.name for v in dict.fromkeys(v for v, _ in e.kernel.loads)],
+            "results": [f"{r.how} {r.value.name}" for r in e.kernel.roots],
+        }
+
+    def _begin_group(self, group: Group) -> None:
+        """The walk over rows that does the work of items, if their entries are in order; the items
+        themselves are what is done else."""
+        told = next((g for g in self.answers if group.asks <= g.asks), None)
+        if told is None:
+            told, last = group, max([g.last for g in self.groups.values() if g.asks <= group.asks])
+            self.answers[group] = self.memory.temporary((group.rows + 2) * 8, last=last)
+            self._look(group, self.answers[group])
+        starts = self.answers[told]
+        self.stage += [f"if (((int64_t *)p[{starts}])[{group.rows} + 1]) {{",
+                       f"  int64_t facts[] = {{{group.rows}, {group.count}}};"]
+        cost = entries_of(group) * 0.05
+        for kernel in group.kernels:
+            e = self._emitted(group, kernel, starts)
+            self.lanes.add(e.L)
+            self.functions.append(e.text)
+            table = ", ".join("facts" if slot == FACTS else f"p[{slot}]" for slot in e.local)
+            chunks = ceil_div(group.rows, e.nest.per_chunk)
+            run = f"pb->parallel({e.name}, q, {chunks}, 1);"
+            if cost < _THREADS_NS and not varies(group.count, group.rows):
+                run = f"{e.name}(q, 0, {chunks});"
+            self.stage.append(f"  {{ void *q[] = {{{table}}}; {run} }}")
+            self.kernels.append(self._described(e, e.name, [group.rows], ["entries"]) | {
+                "instead": [name for item in group.items for name in item.makes]})
+        self.stage.append("} else {")
+        self.stage_cost += cost
+
+    def _look(self, group: Group, starts: int) -> None:
+        """Find out where rows begin, and behind that, whether all is as it is supposed to be."""
+        index, count = self._place(group.index), group.count
+        asked = [f"pb->starts({index}, {count}, {group.rows}, p[{starts}], {LONGEST})"]
+        asked += [f"pb->same({index}, {self._place(other)}, {count})" for other in group.same]
+        asked += [f"pb->inside({self._place(other)}, {count}, {size})"
+                  for other, size in group.inside]
+        self.stage.append(f"((int64_t *)p[{starts}])[{group.rows} + 1] = {' && '.join(asked)};")
+
+    def _place(self, place: Place) -> str:
+        value, at = place
+        return f"(int64_t *)p[{self.memory.slot[value]}]" + (f" + {at}" if at else "")
+
+    def _emitted(self, group: Group, kernel: Kernel, starts: int) -> RowEmitter:
+        slot = dict(self.memory.slot)
+        slot |= {new: self.memory.slot[old] for new, old in group.slots.items()
+                 if old in self.memory.slot}
+        return RowEmitter(
+            group, kernel, starts, FACTS, group.first, slot, self.vector_bytes,
+            self.memory.temporary, {}, self.written, self.numbers, self.fusible)
 
     def _streamed(self, kernel: Kernel) -> dict:
         """Outputs that leave past the caches: together larger than the last one, and not read here;
@@ -280,6 +342,10 @@ class UnitWriter:
             self._windows(call, out)
         elif call.kind == "scan":
             self._scan(call, out)
+        elif call.kind in ("spmm", "sddmm"):
+            self._entries(call, out)
+        elif call.kind == "scatter_extreme":
+            self._extreme(call, out)
         else:
             self._scatter(call, out)
 
@@ -342,6 +408,33 @@ class UnitWriter:
             f"{self._address(call.args[0])}, {sizes});"
         )
         self.stage_cost += out.numel
+
+    def _entries(self, call: object, out: object) -> None:
+        """A product with the entries of a sparse matrix; both kinds say which one is outside."""
+        names = ("rows", "cols", *(("values", "x") if call.kind == "spmm" else ("x", "y")))
+        given = {k: call.attrs[k] for k in ("count", "width", "size", "depth")}
+        given |= {"alone": ALONE, "wrap": call.attrs.get("wrap", 0)}
+        fields = ", ".join(self._fields(given, {**dict(zip(names, call.args)), "out": out.ref()}))
+        rows, cols = call.attrs["check"], call.attrs["check_cols"]
+        self.stage += [
+            f"{{ /* {call.name} */ pb_entries j = {{{fields}}};",
+            f"  int64_t bad = pb->{call.kind}_{out.dtype}(&j);",
+            f"  if (bad > 0) pb->bad_index(p[0], {rows}, j.rows[bad - 1]);",
+            f"  if (bad < 0) pb->bad_index(p[0], {cols}, j.cols[-bad - 1]); }}",
+        ]
+        self.stage_cost += call.attrs["count"] * call.attrs["width"] * 0.05
+
+    def _extreme(self, call: object, out: object) -> None:
+        a, (where, what, start) = call.attrs, [self._address(r) for r in call.args]
+        slot, size = self.memory.slot[out], out.numel * SIZES[out.dtype]
+        self.stage += [
+            f"__builtin_memcpy(p[{slot}], {start}, {size});",
+            f"{{ /* {call.name} */",
+            f"  int64_t bad = pb->scatter_extreme_{out.dtype}(p[{slot}], {a['rows']}, {where},",
+            f"                              {what}, {a['n']}, {a['highest']}, {a['own']});",
+            f"  if (bad) pb->bad_index(p[0], {a['check']}, ({where})[bad - 1]); }}",
+        ]
+        self.stage_cost += a["n"]
 
     def _scatter(self, call: object, out: object) -> None:
         a, t = call.attrs, out.dtype

@@ -47,6 +47,8 @@ class Walks:
     def padded(self) -> int:
         """Columns of a row in scratch memory, the last loop rounded up to whole vectors."""
         inner = self.nest.inner
+        if self.nest.longest:
+            return rounded_up(self.nest.longest, self.nest.lanes)
         return prod(inner[:-1]) * rounded_up(inner[-1], self.nest.lanes)
 
     def _plan(self) -> None:

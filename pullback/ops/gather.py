@@ -564,6 +564,7 @@ class scatter_reduce_two(_PerElement, Accumulating):
         "bool include_self=True) -> Tensor"
     )
     core = True
+    lower = "entries.scatter_reduce"
     grad = {
         "self, src": "scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, "
         "result, grad_input_mask)"

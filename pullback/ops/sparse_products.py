@@ -19,7 +19,7 @@ from .matmul import is_half
 
 BLOCK = 1 << 22  # numbers that are gathered at a time
 LOOKUP = 6  # how much longer it takes to find a number than to multiply two
-LARGE = 1 << 16  # multiplications that C does, where there is a library
+LARGE = 1 << 14  # multiplications that C does, where there is a library
 
 
 class OfEntries(Op):
@@ -78,6 +78,15 @@ def _integers(places):
 
 def spread_products(xp, rows, cols, values, dense, size: int):
     """Sums of the rows of `dense` at `cols`, times `values`, at `rows`."""
+    large = isinstance(dense, np.ndarray) and values.size * dense.shape[1] >= LARGE
+    found, clock = _loops(dense.dtype) if large else (None, None)
+    if found is not None and size:
+        given = _integers(rows), _integers(cols), *map(np.ascontiguousarray, (values, dense))
+        out = clock.spmm(found, *given, size)
+        if out is not None:
+            return out
+    _check("_spmm", rows, size)
+    _check("_spmm", cols, dense.shape[0])
     if type(dense).__module__.startswith("cupy") and dense.dtype.kind in "fc":
         from cupyx.scipy.sparse import coo_matrix
 
@@ -92,11 +101,6 @@ def spread_products(xp, rows, cols, values, dense, size: int):
         return np.zeros((size, dense.shape[1]), dense.dtype)
     rows, cols, values = _integers(rows), _integers(cols), np.ascontiguousarray(values)
     dense = np.ascontiguousarray(dense)
-    found = clock = None
-    if values.size * dense.shape[1] >= LARGE:
-        found, clock = _loops(dense.dtype)
-    if found is not None:
-        return clock.spmm(found, rows, cols, values, dense, size)
     with clock.timed() if clock else contextlib.nullcontext():
         out = np.zeros((size, dense.shape[1]), dense.dtype)
         _sparsetools.coo_matmat_dense(
@@ -107,6 +111,7 @@ def spread_products(xp, rows, cols, values, dense, size: int):
 class _spmm(OfEntries):
     """Product of a sparse matrix, given by its entries, and a dense one."""
 
+    lower = "entries.spmm"
     schema = "_spmm(Tensor rows, Tensor cols, Tensor values, Tensor dense, SymInt size) -> Tensor"
     multilinear = ("values", "dense")
     grad = {
@@ -116,8 +121,6 @@ class _spmm(OfEntries):
 
     def run(xp, rows, cols, values, dense, size):
         _check_parts("_spmm", (rows, cols, values), (dense,))
-        _check("_spmm", rows, size)
-        _check("_spmm", cols, dense.shape[0])
         dtype = dense.dtype
         return spread_products(xp, rows, cols, _wide(values), _wide(dense), size).astype(
             dtype, copy=False)
@@ -166,8 +169,12 @@ def entry_products(xp, rows, cols, x, y):
     if isinstance(x, np.ndarray) and rows.size * x.shape[1] >= LARGE:
         found, clock = _loops(x.dtype)
         if found is not None:
-            return clock.sddmm(found, _integers(rows), _integers(cols), np.ascontiguousarray(x),
-                               np.ascontiguousarray(y))
+            out = clock.sddmm(found, _integers(rows), _integers(cols), np.ascontiguousarray(x),
+                              np.ascontiguousarray(y))
+            if out is not None:
+                return out
+    _check("_sddmm", rows, x.shape[0])
+    _check("_sddmm", cols, y.shape[0])
     with clock.timed() if clock else contextlib.nullcontext():
         out = xp.empty(rows.shape, x.dtype)
         step = max(1, BLOCK // max(1, x.shape[1]))
@@ -180,6 +187,7 @@ def entry_products(xp, rows, cols, x, y):
 class _sddmm(OfEntries):
     """Entries of the product of a dense matrix and the transpose of another, at given places."""
 
+    lower = "entries.sddmm"
     schema = "_sddmm(Tensor rows, Tensor cols, Tensor x, Tensor y) -> Tensor"
     multilinear = ("x", "y")
     grad = {
@@ -191,8 +199,6 @@ class _sddmm(OfEntries):
         _check_parts("_sddmm", (rows, cols), (x, y))
         if x.shape[1] != y.shape[1]:
             raise ShapeError(f"_sddmm: rows have {x.shape[1]} and {y.shape[1]} elements")
-        _check("_sddmm", rows, x.shape[0])
-        _check("_sddmm", cols, y.shape[0])
         return entry_products(xp, rows, cols, _wide(x), _wide(y)).astype(x.dtype, copy=False)
 
     def shape(rows, cols, x, y):

@@ -43,6 +43,19 @@ typedef struct {
   pb_status *status;
 } pb_windows;
 
+// A product with the entries of a sparse matrix (sparse.c): values and x give rows of out; or x and y give
+// the entries of out.  The rows of entries are below `size`, their columns below `depth`.  What is known
+// of them, or null: where rows begin, and, of entries that are not in this order, which is in a place; then
+// the columns of a product of rows are in order.
+typedef struct {
+  const int64_t *rows, *cols, *starts, *order;
+  const void *values, *x, *y;
+  void *out;
+  int64_t count, width, size, depth;
+  int64_t alone;  // multiplications that are not worth a thread
+  int64_t wrap;   // may rows (1), columns (2) count from the end?  Of sums of rows only
+} pb_entries;
+
 typedef struct {
   void (*parallel)(pb_body body, void **p, int64_t chunks, int64_t grain);
   void (*sgemm)(const pb_gemm *);
@@ -63,9 +76,32 @@ typedef struct {
   void (*scan_f)(float *out, const float *x, int64_t outer, int64_t n, int64_t inner, int product);
   void (*scan_d)(double *out, const double *x, int64_t outer, int64_t n, int64_t inner, int product);
   void (*scan_l)(int64_t *out, const int64_t *x, int64_t outer, int64_t n, int64_t inner, int product);
+  // extremes of segments; the first bad index + 1, or 0
+  int64_t (*scatter_extreme_f)(float *out, int64_t rows, const int64_t *index, const float *src, int64_t n,
+                               int highest, int own);
+  int64_t (*scatter_extreme_d)(double *out, int64_t rows, const int64_t *index, const double *src,
+                               int64_t n, int highest, int own);
+  // Are rows in order, inside, and not longer than that?  Then `starts` says where each begins
+  int (*starts)(const int64_t *rows, int64_t count, int64_t size, int64_t *starts, int64_t longest);
+  int (*same)(const int64_t *a, const int64_t *b, int64_t count);
+  int (*inside)(const int64_t *index, int64_t count, int64_t size);
+  // products with sparse matrices; 0, or an entry that is outside, from 1: less than 0 if its column is
+  int64_t (*spmm_f)(const pb_entries *);
+  int64_t (*spmm_d)(const pb_entries *);
+  int64_t (*sddmm_f)(const pb_entries *);
+  int64_t (*sddmm_d)(const pb_entries *);
+  // a row of such a product, and the products of a row at its n entries; `room` entries can be read
+  void (*row_f)(float *out, const float *values, const int64_t *cols, int64_t n, int64_t room,
+                const float *dense, int64_t width);
+  void (*row_d)(double *out, const double *values, const int64_t *cols, int64_t n, int64_t room,
+                const double *dense, int64_t width);
+  void (*dots_f)(float *out, const float *x, const int64_t *cols, int64_t n, int64_t room,
+                 const float *y, int64_t width);
+  void (*dots_d)(double *out, const double *x, const int64_t *cols, int64_t n, int64_t room,
+                 const double *y, int64_t width);
 } pb_api;
 
-// what a matrix product library sees of the runtime
+// what a library of products sees of the runtime
 typedef struct {
   void (*parallel)(pb_body body, void **p, int64_t chunks, int64_t grain);
   int (*threads)(void);

@@ -15,10 +15,11 @@
 #include "rows.c"
 #include "windows.c"
 
-// the matrix products come later, from libraries of their own
+// the products of matrices come later, from libraries of their own
 static pb_api api = {pb_parallel, NULL, NULL, NULL, NULL, pb_scatter_rows_f, pb_scatter_rows_d, pb_bad_index,
                      pb_max_windows_f, pb_max_windows_d, pb_spread_windows_f, pb_spread_windows_d,
-                     pb_scan_f, pb_scan_d, pb_scan_l};
+                     pb_scan_f, pb_scan_d, pb_scan_l, pb_scatter_extreme_f, pb_scatter_extreme_d,
+                     pb_starts, pb_same, pb_inside};
 static const pb_support support = {pb_parallel, pb_get_threads, pb_alloc, pb_free};
 
 #ifndef PyDataType_ELSIZE
@@ -85,9 +86,25 @@ static PyObject *add_product(PyObject *m, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+// add_sparse(path): products with sparse matrices from their library
+static PyObject *add_sparse(PyObject *m, PyObject *args) {
+  const char *path;
+  if (!PyArg_ParseTuple(args, "s", &path)) return NULL;
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void (*bind)(const pb_support *) = library ? dlsym(library, "pb_sparse_bind") : NULL;
+  if (!bind) return PyErr_Format(PyExc_OSError, "cannot load %s", path);
+  bind(&support);
+  api.spmm_f = dlsym(library, "pb_spmm_f32"), api.spmm_d = dlsym(library, "pb_spmm_f64");
+  api.sddmm_f = dlsym(library, "pb_sddmm_f32"), api.sddmm_d = dlsym(library, "pb_sddmm_f64");
+  api.row_f = dlsym(library, "pb_row_f32"), api.row_d = dlsym(library, "pb_row_f64");
+  api.dots_f = dlsym(library, "pb_dots_f32"), api.dots_d = dlsym(library, "pb_dots_f64");
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"update", update, METH_VARARGS, "An elementwise kernel in place on rows of arrays."},
     {"add_product", add_product, METH_VARARGS, "The matrix product of one type from its library."},
+    {"add_sparse", add_sparse, METH_VARARGS, "Products with sparse matrices from their library."},
     {"same_call", make_same_call, METH_VARARGS, "Tells calls of a compiled function that are like an earlier one."},
     {"make", make_function, METH_VARARGS, "A callable from a generated unit and its plan."},
     {"set_threads", set_threads, METH_O, "Number of threads, the caller included."},

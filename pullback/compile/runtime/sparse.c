@@ -1,66 +1,144 @@
-// Products of sparse matrices, given by the rows, columns and values of their entries, with dense ones.
-// A library of its own, for eager execution: `compile/eager_libraries.py` loads it.  Whoever calls has
-// looked at the rows and columns.  Each function does a part of the work: threads share it.
+// Products of sparse matrices, given by the rows, columns and values of their entries, with dense ones:
+// entries.h, for float and double; and steps of optimizers on the rows of a table.  A library of its own:
+// `compile/sparse_loops.py` loads it, for eager execution and for generated code.
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__AVX512F__)
+#define FLOATS 16
+#define DOUBLES 8
+#elif defined(__AVX__)
+#define FLOATS 8
+#define DOUBLES 4
+#else
+#define FLOATS 4
+#define DOUBLES 4
+#endif
+#define MASKS (FLOATS == 16 && !defined(__clang__))  // parts of vectors are loaded like whole ones
+#define MOST 8    // vectors in registers
+#define AHEAD 16  // entries
+#define PB_L FLOATS
+#include "vec.h"
 
-typedef float f32_vector __attribute__((vector_size(64), aligned(4)));
-typedef double f64_vector __attribute__((vector_size(64), aligned(8)));
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// out[rows[e]] += values[e] * dense[cols[e]], entries from `first` to `last`, columns from `left` to
-// `right` of `width`.  Threads share entries where rows are in order (and begin at other rows), else
-// columns.  Entries of one row that are one behind the other are added up in registers.
-#define SPMM(name, real)                                                                          \
-  void pb_spmm_##name(const int64_t *rows, const int64_t *cols, const real *values,               \
-                      const real *dense, real *out, int64_t width, int64_t first, int64_t last,   \
-                      int64_t left, int64_t right) {                                              \
-    const int64_t lanes = 64 / sizeof(real);                                                      \
-    for (int64_t e = first, end; e < last; e = end) {                                             \
-      int64_t row = rows[e];                                                                      \
-      for (end = e + 1; end < last && rows[end] == row;) end++;                                   \
-      real *restrict o = out + row * width;                                                       \
-      int64_t i = left;                                                                           \
-      for (; i + 4 * lanes <= right; i += 4 * lanes) {                                            \
-        name##_vector *to = (name##_vector *)(o + i);                                             \
-        name##_vector s0 = to[0], s1 = to[1], s2 = to[2], s3 = to[3];                             \
-        for (int64_t k = e; k < end; k++) {                                                       \
-          const name##_vector *d = (const name##_vector *)(dense + cols[k] * width + i);          \
-          real v = values[k];                                                                     \
-          s0 += v * d[0], s1 += v * d[1], s2 += v * d[2], s3 += v * d[3];                         \
-        }                                                                                         \
-        to[0] = s0, to[1] = s1, to[2] = s2, to[3] = s3;                                           \
-      }                                                                                           \
-      if (i == right) continue;                                                                   \
-      for (int64_t k = e; k < end; k++) {                                                         \
-        const real *restrict d = dense + cols[k] * width;                                         \
-        real v = values[k];                                                                       \
-        for (int64_t j = i; j < right; j++) o[j] += v * d[j];                                     \
-      }                                                                                           \
-    }                                                                                             \
+// threads, once the runtime has given them
+static const pb_support *support;
+void pb_sparse_bind(const pb_support *given) { support = given; }
+
+typedef struct {
+  const pb_entries *job;
+  int64_t chunks;
+} shared;
+
+// Have threads share some work, if there is enough of it.
+static void share(const pb_entries *j, pb_body body) {
+  int64_t threads = support ? support->threads() : 1;
+  int64_t work = j->count * (j->width + 16);  // to find a row takes time, too
+  threads = least(threads, work / (j->alone + 1));
+  shared s = {j, threads > 1 ? threads * 8 : 1};
+  if (threads > 1) support->parallel(body, (void **)&s, s.chunks, 1);
+  else body((void **)&s, 0, 1);
+}
+
+typedef struct {
+  shared shared;
+  int bad, turns;
+} looked;
+static void look_body(void **p, int64_t begin, int64_t end) {
+  looked *l = (looked *)p;
+  const pb_entries *j = l->shared.job;
+  const int64_t *rows = j->rows, *cols = j->cols;
+  int64_t first = j->count * begin / l->shared.chunks, last = j->count * end / l->shared.chunks;
+  int bad = 0, turns = 0;
+  for (int64_t e = first; e < last; e++)
+    bad |= ((uint64_t)rows[e] >= (uint64_t)j->size) | ((uint64_t)cols[e] >= (uint64_t)j->depth);
+  for (int64_t e = first + !first; e < last; e++) turns |= rows[e] < rows[e - 1];
+  if (bad) __atomic_store_n(&l->bad, 1, __ATOMIC_RELAXED);
+  if (turns) __atomic_store_n(&l->turns, 1, __ATOMIC_RELAXED);
+}
+
+// Are the rows in order?  And is an entry outside?
+static int look(const pb_entries *j, int64_t *outside) {
+  looked l = {{j, 1}, 0, 0};
+  int64_t threads = support ? support->threads() : 1;
+  l.shared.chunks = least(threads, j->count / (j->alone / 8 + 1));
+  if (l.shared.chunks > 1) support->parallel(look_body, (void **)&l, l.shared.chunks, 1);
+  else l.shared.chunks = 1, look_body((void **)&l, 0, 1);
+  for (int64_t e = 0; l.bad && !*outside && e < j->count; e++) {
+    if ((uint64_t)j->rows[e] >= (uint64_t)j->size) *outside = e + 1;
+    else if ((uint64_t)j->cols[e] >= (uint64_t)j->depth) *outside = -e - 1;
   }
+  return !l.turns;
+}
 
-// out[e] = the product of row rows[e] of x and row cols[e] of y.
-#define SDDMM(name, real)                                                                         \
-  void pb_sddmm_##name(const int64_t *rows, const int64_t *cols, const real *x, const real *y,    \
-                       real *out, int64_t width, int64_t first, int64_t last) {                   \
-    const int64_t lanes = 64 / sizeof(real);                                                      \
-    for (int64_t e = first; e < last; e++) {                                                      \
-      const real *a = x + rows[e] * width, *b = y + cols[e] * width;                              \
-      name##_vector s0 = {0}, s1 = {0};                                                           \
-      int64_t i = 0;                                                                              \
-      for (; i + 2 * lanes <= width; i += 2 * lanes) {                                            \
-        s0 += *(const name##_vector *)(a + i) * *(const name##_vector *)(b + i);                  \
-        s1 += *(const name##_vector *)(a + i + lanes) * *(const name##_vector *)(b + i + lanes);  \
-      }                                                                                           \
-      real rest = 0;                                                                              \
-      for (; i < width; i++) rest += a[i] * b[i];                                                 \
-      s0 += s1;                                                                                   \
-      real lane[64 / sizeof(real)];                                                               \
-      *(name##_vector *)lane = s0;                                                                \
-      for (int64_t half = lanes / 2; half; half /= 2)                                             \
-        for (int64_t k = 0; k < half; k++) lane[k] += lane[k + half];                             \
-      out[e] = lane[0] + rest;                                                                    \
-    }                                                                                             \
+// Where the entries of rows begin; `order`, if it is not null, becomes the entries in the order of their
+// rows, those of a row as they are.  Without it they are in order.
+void pb_order(const int64_t *rows, int64_t count, int64_t size, int64_t *starts, int64_t *order) {
+  memset(starts, 0, (size + 1) * sizeof(int64_t));
+  if (!order) {
+    for (int64_t e = 0; e < count; e++) starts[rows[e] + 1] = e + 1;
+    for (int64_t r = 0; r < size; r++) starts[r + 1] = starts[r + 1] ? starts[r + 1] : starts[r];
+    return;
   }
+  for (int64_t e = 0; e < count; e++) starts[rows[e]]++;
+  for (int64_t r = 0, sum = 0; r <= size; r++) {
+    int64_t here = starts[r];
+    starts[r] = sum, sum += here;
+  }
+  for (int64_t e = 0; e < count; e++) order[starts[rows[e]]++] = e;
+  for (int64_t r = size; r > 0; r--) starts[r] = starts[r - 1];
+  starts[0] = 0;
+}
+
+// Are entries inside of a matrix, and their rows in order?  0: they are; 1: not in order; 2: outside.
+int pb_look(const pb_entries *j) {
+  int64_t outside = 0;
+  int ordered = look(j, &outside);
+  return outside ? 2 : !ordered;
+}
+
+#define REAL float
+#define WIDE FLOATS
+#define VEC VF
+#define OF(name) name##_f32
+#define LOAD FN(load_f)
+#define STORE FN(store_f)
+#define LOADN FN(loadn_f)
+#define STOREN FN(storen_f)
+#define SUM FN(hsum_f)
+#define INTS VI
+#define LANES FN(lanes)()
+#include "entries.h"
+#undef REAL
+#undef WIDE
+#undef VEC
+#undef OF
+#undef LOAD
+#undef STORE
+#undef LOADN
+#undef STOREN
+#undef SUM
+#undef INTS
+#undef LANES
+
+#if DOUBLES != FLOATS
+#undef PB_L
+#define PB_L DOUBLES
+#include "vec.h"
+#endif
+#define REAL double
+#define WIDE DOUBLES
+#define VEC VD
+#define OF(name) name##_f64
+#define LOAD FN(load_d)
+#define STORE FN(store_d)
+#define LOADN FN(loadn_d)
+#define STOREN FN(storen_d)
+#define SUM FN(hsum_d)
+#define INTS VL
+#define LANES FN(lanes_l)()
+#include "entries.h"
 
 // A step of Adam on the rows of a table that entries have: the gradients of one row are added up in
 // their order, then its two averages and itself are written.  `numbers`: 1 - beta1, 1 - beta2, eps, the
@@ -103,9 +181,5 @@ static inline uint64_t slot_of(int64_t row, uint64_t mask) {
     return 1;                                                                                     \
   }
 
-SPMM(f32, float)
-SPMM(f64, double)
-SDDMM(f32, float)
-SDDMM(f64, double)
 ROWS_ADAM(f32, float, __builtin_sqrtf)
 ROWS_ADAM(f64, double, __builtin_sqrt)
