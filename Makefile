@@ -69,6 +69,9 @@ $(COMPAT)/.stamp: compat/requirements.txt pyproject.toml
 demo: $(BASE)
 	$(PY) examples/chargpt.py $(ARGS)
 
+# Workers and the hundreds of processes that tests start read each other's bytecode, whatever the
+# shell says: without it each of them compiles the package anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(DEV)
 	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "not torch" $(ARGS)
 

@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+import gc
 import sys
 
 import numpy as np
@@ -30,6 +31,18 @@ def without_torch(monkeypatch):
     """The real PyTorch, which other tests of the process may have imported, out of sight."""
     for name in [n for n in sys.modules if n.partition(".")[0] in ("torch", "functorch")]:
         monkeypatch.delitem(sys.modules, name)
+
+
+def pytest_collection():
+    """Nothing that is collected becomes garbage: Python need not look for any."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    """Tests that look for garbage look among their own, not through all modules and tests."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

@@ -57,10 +57,16 @@ def test_every_example_is_run():
     assert set(QUICK) == {p.stem for p in EXAMPLES.glob("*.py")} - {"chargpt", "digits"}
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """Compiled code of all examples; the first builds the runtime."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.mark.parametrize("name", QUICK)
-def test_numbers_are_those_of_the_header(name, tmp_path):
+def test_numbers_are_those_of_the_header(name, cache):
     expected = {label: quick for label, (_, quick) in promised(name).items()}
-    found = printed(run(EXAMPLES / f"{name}.py", "--quick", cache=tmp_path))
+    found = printed(run(EXAMPLES / f"{name}.py", "--quick", cache=cache))
     # Another BLAS rounds otherwise; that may be worth one of the 360 test digits, not two.
     assert found == pytest.approx(expected, rel=5e-3, abs=1e-4)
 
@@ -84,9 +90,9 @@ def test_numbers_are_those_of_pytorch(name, tmp_path):
 # --- the demo ----------------------------------------------------------------------------------
 
 
-def run_demo(tmp_path, **environment) -> str:
+def run_demo(cache, **environment) -> str:
     program = EXAMPLES / "chargpt.py"
-    return run(program, *SMALL, "--letters", "20", cache=tmp_path, **environment)
+    return run(program, *SMALL, "--letters", "20", cache=cache, **environment)
 
 
 def check(output: str) -> None:
@@ -100,8 +106,8 @@ def check(output: str) -> None:
 
 
 @pytest.mark.cc
-def test_demo_trains_eager_and_compiled(tmp_path):
-    output = run_demo(tmp_path)
+def test_demo_trains_eager_and_compiled(cache):
+    output = run_demo(cache)
     check(output)
     source = re.search(r"Generated C: (\S+\.c)", output)
     assert source and Path(source[1]).exists()

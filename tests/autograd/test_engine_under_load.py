@@ -380,10 +380,10 @@ def test_a_long_graph_is_freed_without_recursion():
 
 
 @pytest.mark.slow
-def test_a_million_nodes():
+def test_hundreds_of_thousands_of_nodes():
     x = leaf(1.0)
     y = x
-    for _ in range(1_000_000):
+    for _ in range(300_000):
         y = y + 1
     ref = weakref.ref(y.grad_fn)
     y.backward()

@@ -37,6 +37,13 @@ def test_as_eager(name, way):
     check(function, start, ways=(way,), **options)
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_as_eager_without_functionalization(part):
+    for name in sorted(CASES)[part::4]:
+        function, start, options = CASES[name]
+        check(function, start, ways=("writing",), **{"orders": (1,), **options})
+
+
 def graphs(f, *args, keep=False):
     """What the compilers get: name -> module."""
     found = {}

@@ -421,7 +421,7 @@ def test_a_module_compiled_for_fake_inputs_with_symbolic_sizes():
 class Deep(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = torch.nn.ModuleList([torch.nn.Linear(32, 32) for _ in range(8)])
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(32, 32) for _ in range(4)])
 
     def forward(self, x):
         for layer in self.layers:

@@ -109,6 +109,8 @@ def check(op) -> int:
     (family,) = compiled.families.values()
     served = 0
     for more in (1, 2, 3, 4):
+        if served == 2:
+            break
         try:
             other = [f for _, f in zip(range(number + 1), flat_samples(op, more))][-1]
         except (IndexError, RuntimeError, TypeError, ValueError):
@@ -119,7 +121,7 @@ def check(op) -> int:
         tensors = tensors_of(other)
         wanted = works(call, tensors)
         fits = family.programs[0].check.bind([t._payload.shape for t in tensors])
-        if wanted is None or isinstance(fits, str) or served == 2:
+        if wanted is None or isinstance(fits, str):
             continue
         _close(run(compiled, tensors), wanted, f"{op.full_name} at another size", rtol=1e-7)
         assert len(family.programs) == 1

@@ -18,7 +18,7 @@ from pullback.interp import interpreter
 from pullback.threads.state import fast, state
 from pullback.utils import checkpoint as checkpointing
 from pullback.utils.checkpoint import checkpoint
-from tests.nn.test_layers import CASES, run
+from tests.helpers.layer_programs import CASES, run
 
 
 def compiled(module):

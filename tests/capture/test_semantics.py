@@ -433,6 +433,13 @@ def test_as_eager(name, way):
     check(function, start, ways=(way,), **options)
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_as_eager_without_functionalization(part):
+    for name in sorted(CASES)[part::4]:
+        function, start, options = CASES[name]
+        check(function, start, ways=("writing",), **{"orders": (1,), **options})
+
+
 NATIVE = [
     "written", "written_twice", "turned_and_written", "views_of_input", "pieces_and_view",
     "base_and_views", "detached_and_base", "copy_of_input_viewed", "equal_computations",

@@ -1,6 +1,7 @@
 """`disable_functionalization`: in-place operators stay in the graphs, in their order.
 
-Literal graphs are PyTorch 2.13's. What a user sees of the program is compared by the oracle.
+Literal graphs are PyTorch 2.13's. What a user sees of the program is compared by the oracle;
+`test_semantics.py` and `test_behaviours.py` do so with their cases.
 """
 
 import numpy as np
@@ -14,19 +15,9 @@ from pullback.core.op import registry
 from pullback.core.overload import overload_of
 from pullback.core.stack import bind
 from pullback.testing import samples
-from tests.capture import test_behaviours, test_semantics
 from tests.helpers.custom_functions import saving
 from tests.helpers.oracle import check
 from tests.helpers.random_programs import make_program
-
-CASES = {**test_semantics.CASES, **test_behaviours.CASES}
-
-
-@pytest.mark.parametrize("part", range(8))
-def test_as_eager(part):
-    for name in sorted(CASES)[part::8]:
-        function, start, options = CASES[name]
-        check(function, start, ways=("writing",), **{"orders": (1,), **options})
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 10))

@@ -26,7 +26,7 @@ from pullback.core.overload import overload_of
 from pullback.core.stack import bind
 from pullback.testing import samples
 
-SAMPLES = 3  # per operator and dtype
+SAMPLES = {"float64": 3, "float32": 1}  # per operator: the other dtype's loops are the same
 GROUP = 24  # operators per compiled function
 TOLERANCE = {"float64": 1e-9, "float32": 3e-5}
 
@@ -202,19 +202,26 @@ def test_compiled_equals_eager(dtype, names):
     group = []
     for name in names:
         op = registry[name]
-        most = 1 if op.kind in ("composite", "pointwise") else SAMPLES
+        most = 1 if op.kind in ("composite", "pointwise") else SAMPLES[dtype.name]
         if op.kind == "composite" and dtype is dt.float64:
             continue
         for number in range(min(most, len(samples.cases(op, dtype)))):
-            sample = Sample(op, number, dtype)
-            if not refused(sample):
-                group.append(sample)
+            group.append(Sample(op, number, dtype))
+    if not group:
+        return
+    try:
+        check(group)
+    except Exception:  # of one that is refused, for instance
+        checked_without_refused([s for s in group if not refused(s)])
+
+
+def checked_without_refused(group: list[Sample]) -> None:
     if not group:
         return
     try:
         check(group)
     except Exception as error:
-        if len(group) == 1:
+        if len(group) < 2:
             raise
         alone = [message for s in group if (message := failure(s))]
         if not alone:

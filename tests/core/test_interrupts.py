@@ -184,8 +184,8 @@ def damage(work) -> tuple[int, tuple | None]:
         work()  # everything is imported, and plans are made
     before, steps = condition(MODEL), traced(work)
     total = steps.count
-    evenly = range(1, total + 1, max(1, total // max(POINTS, 150_000 // total)))
-    near = steps.near[:: 1 + len(steps.near) // max(POINTS, 4_000_000 // total)]
+    evenly = range(1, total + 1, max(1, total // max(POINTS, 75_000 // total)))
+    near = steps.near[:: 1 + len(steps.near) // max(POINTS, 2_000_000 // total)]
     for at in sorted({*near, *evenly}):
         run(work, at)
         if condition(MODEL) != before:

@@ -172,8 +172,9 @@ def reference(names, label):
     return compose(names, 1)(FUNCTIONS[label][1])(POINT)
 
 
-def agree(names, tolerance):
-    for label, (ours, _) in FUNCTIONS.items():
+def agree(names, tolerance, labels=tuple(FUNCTIONS)):
+    for label in labels:
+        ours, _ = FUNCTIONS[label]
         got = compose(names, 0)(ours)(torch.from_numpy(POINT.copy()))
         expected = reference(tuple([SAME.get(name, name) for name in names]), label)
         assert got.shape == expected.shape, label
@@ -203,7 +204,9 @@ def test_pair(names):
     ids=" of ".join,
 )
 def test_triple(names):
-    agree(names, 1e-4)
+    """Of every other function: pairs are taken of all."""
+    turn = sum(map(list(TRANSFORMS).index, names)) % 2
+    agree(names, 1e-4, tuple(FUNCTIONS)[turn::2])
 
 
 def test_deep_nesting():

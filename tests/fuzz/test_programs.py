@@ -259,7 +259,7 @@ def problem(shapes, program):
     return f, tensors, with_gradients(f, tensors)
 
 
-@settings(max_examples=70, **EXAMPLES)
+@settings(max_examples=50, **EXAMPLES)
 @given(SHAPES, PROGRAMS)
 def test_eager_traced_and_mapped(shapes, program):
     f, tensors, expected = problem(shapes, program)
@@ -287,14 +287,14 @@ def test_eager_traced_and_mapped(shapes, program):
     agree(mapped, one_by_one, "gradients, mapped")
 
 
-@settings(max_examples=30, **COMPILED)
+@settings(max_examples=20, **COMPILED)
 @given(SHAPES, PROGRAMS)
 def test_compiled(shapes, program):
     f, tensors, expected = problem(shapes, program)
     agree(with_gradients(pb.compile(f), tensors), expected, "compiled")
 
 
-@settings(max_examples=20, **COMPILED)
+@settings(max_examples=12, **COMPILED)
 @given(SHAPES, PROGRAMS)
 def test_compiled_loss(shapes, program):
     """A number alone: forward and backward are one graph."""

@@ -70,7 +70,36 @@ def kinds(program):
     """What is checked of a case: other cases have the derivatives of some."""
     if program.flags:
         return checks.FLAGS
-    return [checks.gradients] if program.like else [*checks.DERIVATIVES, checks.mapped_parts]
+    some = [*checks.DERIVATIVES[:-1], checks.mapped_parts]  # `test_compiled` has the last
+    return [checks.gradients] if program.like else some
+
+
+def built(program, layout):
+    return torch.nested.as_nested_tensor if layout == "strided" else program.case.build
+
+
+def compiled(size=12):
+    """Groups of those that are compiled: (name, case, how its tensor is made)."""
+    found = [(param.id, program.case, built(program, layout)) for param in listed()
+             for program in param.values for layout in program.layouts
+             if program.case is not None and not program.flags and not program.like]
+    alone = [[one] for one in found if one[1].breaks or one[1].counts]
+    others = [one for one in found if [one] not in alone]
+    groups = [others[i : i + size] for i in range(0, len(others), size)]
+    return [pytest.param(group, id=group[0][0]) for group in groups + alone]
+
+
+@pytest.mark.parametrize("group", compiled())
+def test_compiled(group):
+    """As one function, as most of the time is the C compiler's; each alone where that has no whole
+    graph."""
+    try:
+        assert len(group) > 1
+        checks.compiled_together(*zip(*[one[1:] for one in group]))
+    except Exception:
+        for name, case, build in group:
+            with checks.named(name):
+                checks.compiled(case, build)
 
 
 @pytest.mark.parametrize("program", list(listed()))
@@ -78,12 +107,9 @@ def test_programs(program):
     if program.check is not None:
         program.check()
     for layout in program.layouts:
-        case = program.case
-        strided = torch.nested.as_nested_tensor
-        if case is not None:
-            build = strided if layout == "strided" else case.build
+        if program.case is not None:
             for check in (checks.values, *kinds(program)):
-                check(case, build)
+                check(program.case, built(program, layout))
         elif layout == "strided":  # all other kinds are in `test_parts.py`
             for name in program.like:
-                checks.compiled(NAMED[name], strided)
+                checks.compiled(NAMED[name], torch.nested.as_nested_tensor)

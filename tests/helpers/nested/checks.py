@@ -1,5 +1,7 @@
 """What functions of nested tensors are compared with: the same function of each part."""
 
+import contextlib
+
 import pullback as torch
 from pullback import func
 
@@ -120,6 +122,34 @@ def compiled(case, build):
     with torch._dynamo.config.patch(capture_scalar_outputs=case.counts,
                                     capture_dynamic_output_shape_ops=case.counts):
         gradients(case, build, in_one_graph(case))
+
+
+@contextlib.contextmanager
+def named(name):
+    """What fails says of which case it is."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"case: {name}")
+        raise
+
+
+def compiled_together(cases, builds):
+    """`compiled` of several cases as one function."""
+    made = [case.operands() for case in cases]
+    leaves = [[t.requires_grad_() for t in (*parts, *extra)] for parts, extra in made]
+    function = torch.compile(
+        lambda *given: [c.nested(x, *e) for c, (x, *e) in zip(cases, given)], fullgraph=True)
+    found = function(*[(build(p), *extra) for build, (p, extra) in zip(builds, made)])
+    ours = [case.listed(out) for case, out in zip(cases, found, strict=True)]
+    wanted = [case.wanted(*operands) for case, operands in zip(cases, made)]
+    flat = [t for several in leaves for t in several]
+    grads = [iter(torch.autograd.grad(sum(map(loss, outs)), flat, allow_unused=True))
+             for outs in (ours, wanted)]
+    for case, out, want, several in zip(cases, ours, wanted, leaves):
+        with named(case.name):
+            same(out, want)
+            close(*[[next(g) for _ in several] for g in grads])
 
 
 DERIVATIVES = [gradients, second_derivatives, forward_mode, func_grad, mapped, compiled]
