@@ -91,6 +91,7 @@ KINDS = {
                        "symbolic_native", "bad_input", "wrong_arguments", "odd_numbers", "memory",
                        "runtime", "vmath", "generated", "stored_and_read", "plan_checks"),
                 "tests/capture/test_warm_calls.py", "tests/array/test_random_native.py",
+                "tests/array/test_elementary.py",
                 "tests/optim/test_compiled.py", "tests/optim/test_trajectories.py"],
             # "numpy" tells which programs are captured whole: only they are compiled
             "fuzz": ["--modes", "numpy,native,native_losses,native_sizes,native_limit,"

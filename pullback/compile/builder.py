@@ -56,6 +56,7 @@ def permute(ref: Ref, order: list[int]) -> Ref:
     )
 
 
+_EXPONENTIALS = ("exp", "swift_exp")
 _FOLD = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
          "neg": operator.neg}
 
@@ -123,6 +124,8 @@ class Builder:
     ) -> Ref:
         """An elementwise operation; arguments are broadcast and converted to `ct` when emitted."""
         ct = ct or dtype
+        if op == "exp" and self.origin != "exp":  # inside of a softmax, a derivative ...
+            op = "swift_exp"
         refs = []
         for a in args:
             if isinstance(a, Ref) and a.value.op == "const" and op != "gather":
@@ -176,7 +179,7 @@ class Builder:
 
         Gradients of log_softmax ask for this. exp(d) is at most 1, so nothing can overflow.
         """
-        if op != "exp" or not _made_by("sub", args[0]) or not args[0].plain:
+        if op not in _EXPONENTIALS or not _made_by("sub", args[0]) or not args[0].plain:
             return None
         d, log = args[0].value.args
         if not _made_by("log", log) or not _made_by("sub", d):
@@ -185,7 +188,7 @@ class Builder:
         if not _made_by("sum", total) or not _made_by("max", top):
             return None
         e = total.value.args[0].value
-        if total.value.kind != "reduce" or e.op != "exp" or e.args[0] != d:
+        if total.value.kind != "reduce" or e.op not in _EXPONENTIALS or e.args[0] != d:
             return None
         inverse = self.pointwise("recip", total, dtype=e.dtype)
         row = Ref(inverse.value, log.shape, log.offset, log.strides)

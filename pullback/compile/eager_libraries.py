@@ -34,8 +34,9 @@ class EagerLibrary:
     """A file of the runtime as a library of its own."""
 
     def __init__(self, name: str, flags: tuple[str, ...], typed: Callable[[ctypes.CDLL], None],
-                 headers: tuple[str, ...] = ()):
+                 headers: tuple[str, ...] = (), python: bool = False):
         self.name, self.flags, self.typed = name, flags, typed
+        self.python = python  # does it make objects of Python and NumPy?
         self.source = native.SOURCES / f"{name}.c"
         self.files = (self.source, *[native.SOURCES / header for header in headers])
         self.loaded: ctypes.CDLL | None = None
@@ -60,7 +61,8 @@ class EagerLibrary:
                 name = f"{self.name}-" + cache.key(
                     text, toolchain.find().identity, cache.python_abi())
                 if build or cache.intact(name):
-                    found = ctypes.CDLL(str(native.build(self.source, name, self.flags)))
+                    flags = (*self.flags, *(native.python_headers() if self.python else ()))
+                    found = ctypes.CDLL(str(native.build(self.source, name, flags)))
                     self.typed(found)
                     self.loaded = found
             except (CompilerFailed, CompilerNotFound, OSError, AttributeError):

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from .ir import SLOW, Const, Ref, Value
 
 _ROUNDED_OTHERWISE = {*SLOW, "pow"}
-_SMOOTH = {"add", "sub", "mul", "neg", "copy", "cast", "exp", "expm1", "tanh", "sigmoid", "erf",
-           "sin", "cos", "div", "gather"}
+_SMOOTH = {"add", "sub", "mul", "neg", "copy", "cast", "exp", "swift_exp", "expm1", "tanh",
+           "sigmoid", "erf", "sin", "cos", "div", "gather"}
 
 
 def fusible(values: Iterable[Value]) -> set[Value]:

@@ -213,6 +213,8 @@ def pow(b: Builder, ex: object, x: object, n: object) -> Ref:
         return power(b, x, n, t)
     if t not in "fd":
         raise Unsupported("integer power")
+    if isinstance(x, (int, float)) and x == 2:
+        return b.pointwise("exp2", n, dtype=t, shape=shape_of(ex))
     return b.pointwise("pow", x, n, dtype=t, shape=shape_of(ex))
 
 

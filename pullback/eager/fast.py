@@ -11,6 +11,7 @@ import functools
 
 import numpy as np
 
+from ..array import elementary
 from ..core.handle import Tensor
 from ..core.overload import OpOverload
 from . import steps
@@ -146,11 +147,15 @@ class _Function:
 
     def kernel(self, call: Call) -> list[str]:
         """The array function itself, where the operator is one, else its kernel."""
-        if not self.ufunc:
-            return [f"r = $kernel(np, {', '.join(call.values)})", *steps.finish(call)]
         operands = ", ".join(call.values[: self.count])
-        return [f"r = $kernel({operands}, out=...)" if ELLIPSIS_OUT else
-                f"r = asarray($kernel({operands}))"]
+        if self.ufunc:
+            return [_array("$kernel", operands)]
+        lines = [f"r = $kernel(np, {', '.join(call.values)})", *steps.finish(call)]
+        if not hasattr(self.ov.kernel, "made"):
+            return lines
+        self.own["made"], self.own["SHARED"] = self.ov.kernel.made, elementary.SHARED
+        return ["if $made and d is F32 and a0.size < $SHARED:",
+                f"    {_array('$made[0]', operands)}", "else:", *indented(lines)]
 
     def result(self, call: Call) -> list[str]:
         return [*steps.wrap(call), *steps.record(call), "return t"]
@@ -162,6 +167,13 @@ class _Function:
             return f"={value!r}" if argument.has_default else ""
         self.own[f"default_{argument.name}"] = value
         return f"=$default_{argument.name}"
+
+
+def _array(ufunc: str, operands: str) -> str:
+    """A call of an array function whose result is an array, even one without dims."""
+    if ELLIPSIS_OUT:
+        return f"r = {ufunc}({operands}, out=...)"
+    return f"r = asarray({ufunc}({operands}))"
 
 
 def _differs(argument) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..array.xp import special
+from ..array import elementary
 from ..core.op import Composite, Pointwise
 from ..errors import DTypeError
 from ..table.packets import ops
@@ -31,7 +31,7 @@ class sigmoid(ComplexFunction):
     schema = "sigmoid(Tensor self) -> Tensor"
     lower = "pointwise.unary('sigmoid')"
     core = True
-    run = "xp.reciprocal(xp.exp(-self) + 1)"
+    run = elementary.sigmoid
     grad = {"self": "sigmoid_backward(grad, result)"}
     c = "sigmoid({self})"
     aliases = ("special_expit",)
@@ -67,7 +67,7 @@ class logit(Function):
     def run(xp, self, eps):
         refuse("logit_cpu", self, "c")
         x = self if eps is None else xp.clip(self, eps, 1 - eps)
-        return xp.log(x / (1 - x))
+        return elementary.log(xp, x / (1 - x))
 
     def decomp(self, eps=None):
         x = self if eps is None else self.clamp(eps, 1 - eps)
@@ -235,7 +235,7 @@ class elu(CoreActivation):
 
     def run(xp, self, alpha, scale, input_scale):
         refuse("elu_cpu", self, "biuc")
-        low = xp.expm1(self * input_scale) * (alpha * scale)
+        low = elementary.expm1(xp, self * input_scale) * (alpha * scale)
         return xp.where(self > 0, self * scale, low)
 
     def decomp(self, alpha=1, scale=1, input_scale=1):
@@ -260,7 +260,7 @@ class elu_backward(Backward):
         if is_result:
             low = (x + alpha * scale) * input_scale
         else:
-            low = xp.exp(x * input_scale) * (input_scale * alpha * scale)
+            low = elementary.exp(xp, x * input_scale) * (input_scale * alpha * scale)
         return grad_output * xp.where(x > 0, scale, low)
 
     def decomp(grad_output, alpha, scale, input_scale, is_result, self_or_result):
@@ -317,7 +317,7 @@ class hardtanh_backward(PiecewiseBackward):
         return grad_output.masked_fill((self <= min_val).logical_or(self >= max_val), 0)
 
 
-_INV_SQRT2 = 1 / math.sqrt(2)
+_INV_SQRT2 = math.sqrt(0.5)  # the nearest number, which 1 / sqrt(2) is not
 _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 
 
@@ -331,8 +331,9 @@ class gelu(Activation):
     def run(xp, self, approximate):
         refuse("GeluKernelImpl", self, "biuc")
         if _approximates(approximate):
-            return 0.5 * self * (1 + xp.tanh(_SQRT_2_OVER_PI * (self + 0.044715 * self * self * self)))
-        return 0.5 * self * (1 + special(xp).erf(self * _INV_SQRT2))
+            return 0.5 * self * (1 + elementary.tanh(
+                xp, _SQRT_2_OVER_PI * (self + 0.044715 * self * self * self)))
+        return 0.5 * self * (1 + elementary.erf(xp, self * _INV_SQRT2))
 
     def decomp(self, approximate="none"):
         if _approximates(approximate):
@@ -368,11 +369,11 @@ class gelu_backward(Backward):
     def run(xp, grad_output, self, approximate):
         x = self
         if _approximates(approximate):
-            t = xp.tanh(_SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))
+            t = elementary.tanh(xp, _SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))
             slope = _SQRT_2_OVER_PI * (1 + 3 * 0.044715 * x * x)
             return grad_output * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope)
-        cdf = 0.5 * (1 + special(xp).erf(x * _INV_SQRT2))
-        pdf = xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
+        cdf = 0.5 * (1 + elementary.erf(xp, x * _INV_SQRT2))
+        pdf = elementary.exp(xp, -0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
         return grad_output * (cdf + x * pdf)
 
     def decomp(grad_output, self, approximate="none"):
@@ -401,7 +402,7 @@ class silu(Activation):
 
     def run(xp, self):
         refuse("silu_cpu", self, "biu")
-        return self / (1 + xp.exp(-self))
+        return self / (1 + elementary.exp(xp, -self))
 
     def decomp(self):
         return self * self.sigmoid()
@@ -421,7 +422,7 @@ class silu_backward(Backward):
     samples = backward_points()
 
     def run(xp, grad_output, self):
-        s = xp.reciprocal(xp.exp(-self) + 1)
+        s = elementary.sigmoid(xp, self)
         return grad_output * (s * (1 + self * (1 - s)))
 
     def decomp(grad_output, self):
@@ -437,7 +438,7 @@ class mish(Activation):
 
     def run(xp, self):
         refuse("mish_cpu", self, "biuc")
-        return self * xp.tanh(xp.logaddexp(self, xp.asarray(0, dtype=self.dtype)))
+        return self * elementary.tanh(xp, xp.logaddexp(self, xp.asarray(0, dtype=self.dtype)))
 
     def decomp(self):
         return self * ops.softplus(self).tanh()
@@ -454,8 +455,8 @@ class mish_backward(Backward):
     samples = backward_points()
 
     def run(xp, grad_output, self):
-        t = xp.tanh(xp.logaddexp(self, xp.asarray(0, dtype=self.dtype)))
-        s = xp.reciprocal(xp.exp(-self) + 1)
+        t = elementary.tanh(xp, xp.logaddexp(self, xp.asarray(0, dtype=self.dtype)))
+        s = elementary.sigmoid(xp, self)
         return grad_output * (t + self * s * (1 - t * t))
 
     def decomp(grad_output, self):
@@ -473,7 +474,8 @@ class softplus(Activation):
     def run(xp, self, beta, threshold):
         refuse("softplus_cpu", self, "biuc")
         scaled = self * beta
-        return xp.where(scaled > threshold, self, xp.log1p(xp.exp(scaled)) / beta)
+        return xp.where(
+            scaled > threshold, self, elementary.log1p(xp, elementary.exp(xp, scaled)) / beta)
 
     def decomp(self, beta=1, threshold=20):
         scaled = self * beta
@@ -501,7 +503,7 @@ class softplus_backward(Backward):
 
     def run(xp, grad_output, self, beta, threshold):
         scaled = self * beta
-        return xp.where(scaled > threshold, grad_output, grad_output / (xp.exp(-scaled) + 1))
+        return xp.where(scaled > threshold, grad_output, grad_output / (elementary.exp(xp, -scaled) + 1))
 
     def decomp(grad_output, self, beta, threshold):
         scaled = self * beta
@@ -528,8 +530,8 @@ class log_sigmoid_forward(PairOfEach):
 
     def run(xp, self):
         refuse("log_sigmoid_cpu", self, "biuc")
-        buffer = xp.exp(-xp.abs(self))
-        return xp.minimum(self, 0) - xp.log1p(buffer), buffer
+        buffer = elementary.exp(xp, -xp.abs(self))
+        return xp.minimum(self, 0) - elementary.log1p(xp, buffer), buffer
 
     def batch(n, batched, self):
         return ops.log_sigmoid_forward(self)

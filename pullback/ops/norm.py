@@ -12,6 +12,7 @@ import math
 
 from ..array import dtype as dt
 from ..array.dims import numel, wrap_dim
+from ..array.elementary import exp, exp_into, log
 from ..array.xp import maxima, sums
 from ..core.op import Composite, Op
 from ..errors import DTypeError, ShapeError
@@ -57,7 +58,7 @@ def _softmax_kernel(xp, self, dim, safe=False):
     if safe:
         top = xp.where(top == -math.inf, 0, top)
     out = x - top
-    xp.exp(out, out=out)
+    exp_into(xp, out)
     total = sums(xp, out, dim)
     if safe:
         total = xp.where(total == 0, 1, total)
@@ -72,7 +73,7 @@ def _log_softmax_kernel(xp, self, dim):
     if x.ndim == 0:
         return x - x
     out = x - maxima(xp, x, dim)
-    out -= xp.log(sums(xp, xp.exp(out), dim))
+    out -= log(xp, sums(xp, exp(xp, out), dim))
     return out
 
 
@@ -232,7 +233,7 @@ class _log_softmax_backward_data(SoftmaxBackward):
         dim = wrap_dim(dim, output.ndim)
         check_gradient("softmax", grad_output, output)
         g, y = widened(xp, grad_output), widened(xp, output)
-        out = xp.exp(y)
+        out = exp(xp, y)
         out *= sums(xp, g, dim) if g.ndim else g
         return narrowed(xp.subtract(g, out), input_dtype.np)
 

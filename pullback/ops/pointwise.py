@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from ..array import dtype as dt
+from ..array import elementary
 from ..array.dtype import title
 from ..array.xp import special
 from ..core.op import Composite, Pointwise
@@ -254,7 +255,7 @@ class exp(ComplexFunction):
     cure = "it overflows: subtract the maximum first; softmax, logsumexp and softplus do"
     lower = "pointwise.unary('exp')"
     core = True
-    run = "xp.exp(self)"
+    run = elementary.exp
     grad = {"self": "grad * result.conj()"}
     c = "exp({self})"
 
@@ -262,6 +263,7 @@ class exp(ComplexFunction):
 class exp2(ComplexFunction):
     """Two to the power of each element."""
     schema = "exp2(Tensor self) -> Tensor"
+    lower = "pointwise.unary('exp2')"
     grad = {"self": "grad * result.conj() * math.log(2)"}
     c = "exp2({self})"
     aliases = ("special_exp2",)
@@ -269,7 +271,7 @@ class exp2(ComplexFunction):
     def run(xp, self):
         if self.dtype.kind == "c":
             return xp.exp(self * math.log(2))
-        return xp.exp2(self)
+        return elementary.exp2(xp, self)
 
     def decomp(self):
         return ops.pow(2.0, self)
@@ -280,7 +282,7 @@ class expm1(ComplexFunction):
     schema = "expm1(Tensor self) -> Tensor"
     lower = "pointwise.unary('expm1')"
     core = True
-    run = "xp.expm1(self)"
+    run = elementary.expm1
     grad = {"self": "grad * (result + 1).conj()"}
     c = "expm1({self})"
     aliases = ("special_expm1",)
@@ -296,7 +298,7 @@ class log(_Logarithm):
     """Natural logarithm of each element."""
     schema = "log(Tensor self) -> Tensor"
     lower = "pointwise.unary('log')"
-    run = "xp.log(self)"
+    run = elementary.log
     grad = {"self": "grad / self.conj()"}
     c = "log({self})"
 
@@ -304,17 +306,19 @@ class log(_Logarithm):
 class log2(_Logarithm):
     """Logarithm to base 2 of each element."""
     schema = "log2(Tensor self) -> Tensor"
-    run = "xp.log2(self)"
+    run = elementary.log2
     grad = {"self": "grad / (self.conj() * math.log(2))"}
-    c = "log({self}) * 1.4426950408889634"
+    lower = "pointwise.unary('log2')"
+    c = "log2({self})"
 
 
 class log10(_Logarithm):
     """Logarithm to base 10 of each element."""
     schema = "log10(Tensor self) -> Tensor"
-    run = "xp.log10(self)"
+    run = elementary.log10
     grad = {"self": "grad / (self.conj() * math.log(10))"}
-    c = "log({self}) * 0.4342944819032518"
+    lower = "pointwise.unary('log10')"
+    c = "log10({self})"
 
 
 class log1p(ComplexFunction):
@@ -322,7 +326,7 @@ class log1p(ComplexFunction):
     schema = "log1p(Tensor self) -> Tensor"
     lower = "pointwise.unary('log1p')"
     core = True
-    run = "xp.log1p(self)"
+    run = elementary.log1p
     grad = {"self": "grad / (self + 1).conj()"}
     c = "log1p({self})"
     aliases = ("special_log1p",)
@@ -338,7 +342,7 @@ class sin(ComplexFunction):
     schema = "sin(Tensor self) -> Tensor"
     lower = "pointwise.unary('sin')"
     core = True
-    run = "xp.sin(self)"
+    run = elementary.sin
     grad = {"self": "grad * self.cos().conj()"}
     c = "sin({self})"
 
@@ -348,7 +352,7 @@ class cos(ComplexFunction):
     schema = "cos(Tensor self) -> Tensor"
     lower = "pointwise.unary('cos')"
     core = True
-    run = "xp.cos(self)"
+    run = elementary.cos
     grad = {"self": "grad * -self.sin().conj()"}
     c = "cos({self})"
 
@@ -358,7 +362,7 @@ class tan(ComplexFunction):
     schema = "tan(Tensor self) -> Tensor"
     lower = "pointwise.unary('tan')"
     core = True
-    run = "xp.tan(self)"
+    run = elementary.tan
     grad = {"self": "grad * (1 + result * result).conj()"}
     c = "tan({self})"
     samples = points(-1, 1)
@@ -368,7 +372,7 @@ class asin(ComplexFunction):
     """Angle whose sine is the element."""
     schema = "asin(Tensor self) -> Tensor"
     core = True
-    run = "xp.arcsin(self)"
+    run = elementary.asin
     c = "asin({self})"
     grad = {"self": "grad * (1 - self * self).rsqrt().conj()"}
     aliases = ("arcsin",)
@@ -379,7 +383,7 @@ class acos(ComplexFunction):
     """Angle whose cosine is the element."""
     schema = "acos(Tensor self) -> Tensor"
     core = True
-    run = "xp.arccos(self)"
+    run = elementary.acos
     c = "acos({self})"
     grad = {"self": "grad * -(1 - self * self).rsqrt().conj()"}
     aliases = ("arccos",)
@@ -390,7 +394,7 @@ class atan(ComplexFunction):
     """Angle whose tangent is the element."""
     schema = "atan(Tensor self) -> Tensor"
     core = True
-    run = "xp.arctan(self)"
+    run = elementary.atan
     c = "atan({self})"
     grad = {"self": "grad / (self * self + 1).conj()"}
     aliases = ("arctan",)
@@ -401,7 +405,7 @@ class sinh(ComplexFunction):
     """Hyperbolic sine of each element."""
     schema = "sinh(Tensor self) -> Tensor"
     core = True
-    run = "xp.sinh(self)"
+    run = elementary.sinh
     c = "sinh({self})"
     grad = {"self": "grad * self.cosh().conj()"}
 
@@ -410,7 +414,7 @@ class cosh(ComplexFunction):
     """Hyperbolic cosine of each element."""
     schema = "cosh(Tensor self) -> Tensor"
     core = True
-    run = "xp.cosh(self)"
+    run = elementary.cosh
     c = "cosh({self})"
     grad = {"self": "grad * self.sinh().conj()"}
 
@@ -420,7 +424,7 @@ class tanh(ComplexFunction):
     schema = "tanh(Tensor self) -> Tensor"
     lower = "pointwise.unary('tanh')"
     core = True
-    run = "xp.tanh(self)"
+    run = elementary.tanh
     grad = {"self": "tanh_backward(grad, result)"}
     c = "tanh({self})"
 
@@ -452,7 +456,7 @@ class asinh(ComplexFunction):
     """Number whose hyperbolic sine is the element."""
     schema = "asinh(Tensor self) -> Tensor"
     core = True
-    run = "xp.arcsinh(self)"
+    run = elementary.asinh
     c = "asinh({self})"
     grad = {"self": "grad * (self * self + 1).rsqrt().conj()"}
     aliases = ("arcsinh",)
@@ -464,7 +468,7 @@ class acosh(ComplexFunction):
     schema = "acosh(Tensor self) -> Tensor"
     cure = "keep the argument above 1"
     core = True
-    run = "xp.arccosh(self)"
+    run = elementary.acosh
     c = "acosh({self})"
     grad = {"self": "grad * acosh_slope(self).conj()"}
     aliases = ("arccosh",)
@@ -476,7 +480,7 @@ class atanh(ComplexFunction):
     schema = "atanh(Tensor self) -> Tensor"
     cure = "keep the argument inside of (-1, 1)"
     core = True
-    run = "xp.arctanh(self)"
+    run = elementary.atanh
     c = "atanh({self})"
     grad = {"self": "grad / (1 - self * self).conj()"}
     aliases = ("arctanh",)
@@ -521,7 +525,7 @@ class erf(Function):
 
     def run(xp, self):
         refuse("erf_vml_cpu", self, "c")
-        return special(xp).erf(self)
+        return elementary.erf(xp, self)
 
 
 class erfc(Function):

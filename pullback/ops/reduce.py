@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from ..array import dtype as dt
+from ..array import elementary
 from ..array.dims import wrap_dim, wrap_dims
 from ..array.xp import sums
 from ..core.op import Composite, Op, Reduction
@@ -592,10 +593,11 @@ class logsumexp(Reduction):
     def run(xp, self, dim, keepdim):
         axes = wrap_dims(dim, self.ndim)
         if any(self.shape[a] == 0 for a in axes):  # nothing to take the maximum of
-            return xp.log(xp.sum(xp.exp(self), axis=axes, keepdims=keepdim))
+            return elementary.log(xp, xp.sum(elementary.exp(xp, self), axis=axes, keepdims=keepdim))
         top = xp.max(self.real, axis=axes, keepdims=True)
         top = xp.where(xp.isinf(top), xp.asarray(0, dtype=top.dtype), top)
-        out = xp.log(xp.sum(xp.exp(self - top), axis=axes, keepdims=keepdim))
+        out = elementary.log(
+            xp, xp.sum(elementary.exp(xp, self - top), axis=axes, keepdims=keepdim))
         return out + xp.reshape(top, out.shape)
 
     def decomp(self, dim, keepdim=False):

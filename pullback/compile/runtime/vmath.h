@@ -42,10 +42,37 @@ INLINE VF FN(least_f)(VF x, float lo) { return __builtin_ia32_maxps256(FN(splat_
 INLINE VF FN(most_f)(VF x, float hi) { return FN(sel_f)(x > hi, FN(splat_f)(hi), x); }
 INLINE VF FN(least_f)(VF x, float lo) { return FN(sel_f)(x < lo, FN(splat_f)(lo), x); }
 #endif
+// a * b + c, rounded once where the processor can: for what a rounding has lost. (That of an expression
+// is up to the compiler, and it keeps a product that it knows already.)
+#if defined(__AVX512F__) && !defined(__clang__) && PB_L == 16
+INLINE VF FN(fma_f)(VF a, VF b, VF c) { return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4); }
+#elif defined(__FMA__) && !defined(__clang__) && PB_L == 8
+INLINE VF FN(fma_f)(VF a, VF b, VF c) { return __builtin_ia32_vfmaddps256(a, b, c); }
+#elif (defined(__FMA__) || defined(__aarch64__)) && !defined(__clang__)
+INLINE VF FN(fma_f)(VF a, VF b, VF c) {
+  for (int k = 0; k < PB_L; k++) a[k] = __builtin_fmaf(a[k], b[k], c[k]);
+  return a;
+}
+#else
+INLINE VF FN(fma_f)(VF a, VF b, VF c) { return a * b + c; }
+#endif
 INLINE VF FN(clamp_f)(VF x, float lo, float hi) { return FN(most_f)(FN(least_f)(x, lo), hi); }
 INLINE VD FN(clamp_d)(VD x, double lo, double hi) {
   x = FN(sel_dl)(x < lo, FN(splat_d)(lo), x);
   return FN(sel_dl)(x > hi, FN(splat_d)(hi), x);
+}
+
+// is a mask true anywhere?
+INLINE int FN(any)(VI m) {
+#if defined(__AVX512F__) && !defined(__clang__) && PB_L == 16
+  return __builtin_ia32_ptestmd512(m, m, -1) != 0;
+#elif defined(__AVX__) && !defined(__clang__) && PB_L == 8
+  return __builtin_ia32_movmskps256((VF)m) != 0;
+#else
+  int found = 0;
+  for (int k = 0; k < PB_L; k++) found |= m[k];
+  return found != 0;
+#endif
 }
 
 // ---- exp, expm1 ---------------------------------------------------------------------------------
@@ -68,8 +95,8 @@ INLINE VD FN(scale_d)(VD p, VD n) {
 }
 #endif
 
-// x = n ln 2 + r
-INLINE VF FN(exp_f)(VF x) {
+// Within one unit: inside of other functions, and where many are added or multiplied. x = n ln 2 + r
+INLINE VF FN(swift_exp_f)(VF x) {
   VF c = FN(clamp_f)(x, -104.f, 89.f);
   VF n = FN(rint_f)(c * 1.44269504088896341f);
   VF r = n * -0.693359375f + c;
@@ -80,6 +107,36 @@ INLINE VF FN(exp_f)(VF x) {
   p = p * r + 4.9999992630e-1f;
   p = p * (r * r) + r;
   return FN(scale_f)(p + 1.f, n);
+}
+
+// x = n ln 2 + r + low
+INLINE VF FN(exp_rest_f)(VF x, VF *n, VF *low) {
+  *n = FN(rint_f)(x * 1.44269504088896341f);
+  VF a = *n * -0.693359375f + x, c = FN(splat_f)(2.12194440e-4f), r = FN(fma_f)(*n, c, a);
+  *low = FN(fma_f)(*n, c, a - r);
+  return r;
+}
+// e^r - 1 - r + low
+INLINE VF FN(exp_tail_f)(VF r, VF low) {
+  VF s = r * r, p = r * 1.988277363e-4f + 1.392625039e-3f;
+  p = p * r + 8.333320729e-3f;
+  p = p * r + 4.166655242e-2f;
+  p = p * r + 1.666666716e-1f;
+  return s * .5f + (p * (s * r) + low);
+}
+INLINE VF FN(exp_f)(VF x) {
+  VF n, low, r = FN(exp_rest_f)(FN(clamp_f)(x, -104.f, 89.f), &n, &low), h = r + 1.f;
+  return FN(scale_f)(h + FN(exp_tail_f)(r, low * h + (r - (h - 1.f))), n);
+}
+INLINE VF FN(exp2_f)(VF x) {
+  VF c = FN(clamp_f)(x, -151.f, 129.f), n = FN(rint_f)(c), d = c - n, s = d * d;
+  VF ln2 = FN(splat_f)(.693147182f), r = d * ln2, h = r + 1.f;
+  VF low = d * -1.904654300e-9f + (FN(fma_f)(d, ln2, -r) + (r - (h - 1.f)));
+  VF p = d * 1.528458779e-5f + 1.544490078e-4f;
+  p = p * d + 1.333353808e-3f;
+  p = p * d + 9.618103504e-3f;
+  p = p * d + 5.550410971e-2f;
+  return FN(scale_f)(h + (s * 2.402265072e-1f + (p * (s * d) + low)), n);
 }
 
 // (e^r - 1 - r) / r^2 on |r| <= ln2 / 2
@@ -105,23 +162,28 @@ INLINE VD FN(exp_d)(VD x) {
   return FN(scale_d)(p + 1., n);
 }
 
-INLINE VF FN(expm1_f)(VF x) {
-  VF c = FN(clamp_f)(x, -30.f, 89.f);
-  VF n = FN(rint_f)(c * 1.44269504088896341f);
-  VF r = n * -0.693359375f + c;
-  r = n * 2.12194440e-4f + r;
-  VF p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r;
-  // 2^n (p + 1) - 1 = 2^n p + (2^n - 1); half the scale first keeps 2^128 finite
+INLINE VD FN(swift_exp_d)(VD x) { return FN(exp_d)(x); }
+INLINE VD FN(exp2_d)(VD x) {
+  VD c = FN(clamp_d)(x, -1080., 1030.), n = FN(rint_d)(c), r = (c - n) * .6931471805599453;
+  return FN(scale_d)(FN(exp_tail_d)(r) * (r * r) + r + 1., n);
+}
+
+// (e^x - 1) / 4, which does not overflow where that or half of that is a number; *near is e^x - 1
+// where n is 0, which keeps all digits of small numbers
+INLINE VF FN(expm1_quarter_f)(VF x, VI *is_near, VF *near) {
+  VF n, low, r = FN(exp_rest_f)(x, &n, &low);
+  VF tail = FN(exp_tail_f)(r, low * r + (FN(fma_f)(r, r, -(r * r)) * .5f + low));
+  // 2^n (r + tail) + (2^n - 1)
   VI k = __builtin_convertvector(n, VI);
-  VF half = (VF)((k + 126) << 23);
-  VF y = (p * half + (half - .5f)) * 2.f;
-  y = FN(sel_f)(n == 0.f, p, y);
-  return FN(sel_f)(x == 0.f, x, y);  // keeps -0
+  VF scale = (VF)((k + 125) << 23), most = scale - .25f, h = FN(fma_f)(r, scale, most);
+  *is_near = n == 0.f;
+  *near = r + tail;
+  return h + (tail * scale + (FN(fma_f)(r, scale, most - h) + (scale - most - .25f)));
+}
+INLINE VF FN(expm1_f)(VF x) {
+  VI is_near;
+  VF near, y = FN(expm1_quarter_f)(FN(clamp_f)(x, -30.f, 89.f), &is_near, &near) * 4.f;
+  return FN(sel_f)(x == 0.f, x, FN(sel_f)(is_near, near, y));  // keeps -0
 }
 INLINE VD FN(expm1_d)(VD x) {
   VD c = FN(clamp_d)(x, -60., 710.);
@@ -138,29 +200,62 @@ INLINE VD FN(expm1_d)(VD x) {
 
 // ---- log, log1p ---------------------------------------------------------------------------------
 
-INLINE VF FN(log_f)(VF x) {
-  VI tiny = x < 1.17549435e-38f;
-  VF y = FN(sel_f)(tiny, x * 33554432.f, x);
-  VI bits = (VI)y - 0x3f3504f3;  // sqrt(1/2): the mantissa lands in [sqrt(1/2), sqrt(2))
-  VI k = bits >> 23;
-  VF f = (VF)((bits & 0x007fffff) + 0x3f3504f3) - 1.f;
-  VF n = __builtin_convertvector(k - (tiny & 25), VF), s = f * f;
-  VF p = f * 7.0376836292e-2f - 1.1514610310e-1f;
-  p = p * f + 1.1676998740e-1f;
-  p = p * f - 1.2420140846e-1f;
-  p = p * f + 1.4249322787e-1f;
-  p = p * f - 1.6668057665e-1f;
-  p = p * f + 2.0000714765e-1f;
-  p = p * f - 2.4999993993e-1f;
-  p = p * f + 3.3333331174e-1f;
-  p = p * f * s;
-  p = n * -2.12194440e-4f + p;
-  p = s * -.5f + p;
-  VF out = n * 0.693359375f + (f + p);
-  out = FN(sel_f)(x == PB_INF, x, out);
-  out = FN(sel_f)(x == 0.f, FN(splat_f)(-PB_INF), out);
-  return FN(sel_f)((x < 0.f) | (x != x), FN(splat_f)(PB_NAN), out);
+// y = 2^n (1 + f), where 1 + f is between sqrt(1/2) and sqrt(2); y is positive
+INLINE VF FN(mantissa_f)(VF y, VI *n) {
+  VI bits = (VI)y - 0x3f3504f3;
+  *n = bits >> 23;
+  return (VF)((bits & 0x007fffff) + 0x3f3504f3) - 1.f;
 }
+// log(1 + f) - f + f^2 / 2 + low; square: f^2 in two parts, the small one is in the result
+INLINE VF FN(log_tail_f)(VF f, VF *square, VF low) {
+  VF s = *square = f * f, p = f * 6.971681118e-02f - 1.147983670e-01f;
+  p = p * f + 1.168544292e-01f;
+  p = p * f - 1.242567599e-01f;
+  p = p * f + 1.424905360e-01f;
+  p = p * f - 1.666780263e-01f;
+  p = p * f + 2.000071555e-01f;
+  p = p * f - 2.499999702e-01f;
+  p = p * f + 3.333333135e-01f;
+  return p * f * s + (FN(fma_f)(f, f, -s) * -.5f + low);
+}
+// f + n two + tail - square / 2, rounded once; the sum of the first two is larger than the others
+INLINE VF FN(log_sum_f)(VF f, VF n, float two, VF square, VF tail) {
+  VF t = FN(splat_f)(two), h = FN(fma_f)(n, t, f), low = FN(fma_f)(n, t, -h) + f;
+  VF more = square * -.5f + h;
+  return more + (tail + (low + (square * -.5f + (h - more))));
+}
+// subnormal numbers are scaled
+INLINE VF FN(normal_f)(VF x, VI *tiny) {
+  *tiny = x < 1.17549435e-38f;
+  return FN(sel_f)(*tiny, x * 33554432.f, x);
+}
+INLINE VF FN(log_ends_f)(VF x, VF out) {
+  out = FN(sel_f)(x < PB_INF, out, x);
+  out = FN(sel_f)(x == 0.f, FN(splat_f)(-PB_INF), out);
+  return FN(sel_f)(x < 0.f, FN(splat_f)(PB_NAN), out);
+}
+INLINE VF FN(log_f)(VF x) {
+  VI k, tiny;
+  VF f = FN(mantissa_f)(FN(normal_f)(x, &tiny), &k), square;
+  VF n = __builtin_convertvector(k - (tiny & 25), VF);
+  VF tail = FN(log_tail_f)(f, &square, n * -2.12194440e-4f);
+  return FN(log_ends_f)(x, FN(log_sum_f)(f, n, .693359375f, square, tail));
+}
+// to other bases: n and the product of log(1 + f) and the unit, both in two parts
+#define PB_LOGARITHM(name, two_high, two_low, unit_high, unit_low)                                 \
+  INLINE VF FN(name)(VF x) {                                                                       \
+    VI k, tiny;                                                                                    \
+    VF f = FN(mantissa_f)(FN(normal_f)(x, &tiny), &k), square, unit = FN(splat_f)(unit_high);      \
+    VF n = __builtin_convertvector(k - (tiny & 25), VF);                                           \
+    VF tail = FN(log_tail_f)(f, &square, (VF){}), more = square * -.5f + f;                        \
+    tail = tail + (square * -.5f + (f - more));                                                    \
+    VF l = more + tail, e = l * unit;                                                              \
+    tail = (tail - (l - more)) * unit_high + (l * unit_low + FN(fma_f)(l, unit, -e));              \
+    return FN(log_ends_f)(x, FN(log_sum_f)(e, n, two_high, (VF){}, tail + n * two_low));           \
+  }
+PB_LOGARITHM(log2_f, 1.f, 0.f, 1.442695f, 1.925962991e-8f)
+PB_LOGARITHM(log10_f, .301025390625f, 4.605038981e-6f, .4342945f, -1.010305005e-8f)
+#undef PB_LOGARITHM
 INLINE VD FN(log_d)(VD x) {
   VL tiny = x < 2.2250738585072014e-308;
   VD y = FN(sel_dl)(tiny, x * 18014398509481984., x);
@@ -181,11 +276,20 @@ INLINE VD FN(log_d)(VD x) {
   out = FN(sel_dl)(x == 0., FN(splat_d)(-PB_INF), out);
   return FN(sel_dl)((x < 0.) | (x != x), FN(splat_d)(PB_NAN), out);
 }
-// log(u) plus the rounding error of u = 1 + x
+INLINE VD FN(log2_d)(VD x) { return FN(log_d)(x) * 1.4426950408889634; }
+INLINE VD FN(log10_d)(VD x) { return FN(log_d)(x) * .4342944819032518; }
+// the logarithm of u = 1 + x, and of what that sum loses
 INLINE VF FN(log1p_f)(VF x) {
-  VF u = 1.f + x, lost = (x - (u - 1.f)) / u;
-  VF out = FN(log_f)(u) + FN(sel_f)((u > 0.f) & (u < PB_INF), lost, (VF){});
-  return FN(sel_f)(u == 1.f, x, out);
+  VF u = 1.f + x, lost = x - (u - 1.f);
+  VI k;
+  VF f = FN(mantissa_f)(u, &k), square;
+  VI near = k == 0;
+  VF n = __builtin_convertvector(k, VF);
+  lost = lost * (VF)((128 - k) << 23);
+  lost = lost * ((.4571562f * f - .5403358f) * f + .5024988f) + n * -2.12194440e-4f;
+  f = FN(sel_f)(near, x, f);
+  VF tail = FN(log_tail_f)(f, &square, (VF)((VI)lost & ~near));
+  return FN(log_ends_f)(u, FN(copysign_f)(FN(log_sum_f)(f, n, .693359375f, square, tail), x));
 }
 INLINE VD FN(log1p_d)(VD x) {
   VD u = 1. + x, lost = (x - (u - 1.)) / u;
@@ -214,7 +318,7 @@ INLINE VD FN(tanh_d)(VD x) {
   VD t = FN(expm1_d)(2. * a);
   return FN(copysign_d)(t / (t + 2.), x);
 }
-INLINE VF FN(sigmoid_f)(VF x) { return 1.f / (1.f + FN(exp_f)(-x)); }
+INLINE VF FN(sigmoid_f)(VF x) { return 1.f / (1.f + FN(swift_exp_f)(-x)); }
 INLINE VD FN(sigmoid_d)(VD x) { return 1. / (1. + FN(exp_d)(-x)); }
 
 // ---- erf ----------------------------------------------------------------------------------------
@@ -236,7 +340,7 @@ INLINE VF FN(erf_f)(VF x) {
   g = g * a + 6.31826051559163014e-1f;
   g = g * a + 1.13023343484199403f;
   g = g * a - 3.20138049677698837e-4f;
-  VF y = FN(sel_f)(a < 1.f, p * a, 1.f - FN(exp_f)(-g));
+  VF y = FN(sel_f)(a < 1.f, p * a, 1.f - FN(swift_exp_f)(-g));
   return FN(sel_f)(x != x, x, FN(copysign_f)(y, x));
 }
 INLINE VD FN(erf_d)(VD x) {
@@ -277,13 +381,13 @@ INLINE VD FN(erf_d)(VD x) {
 
 // ---- sin, cos, tan ------------------------------------------------------------------------------
 
-// x = n pi/2 + r.  Beyond `far` the constant, in parts, is not enough and libm takes over (rare).
-INLINE VF FN(quarter_f)(VF x, VI *quadrant) {
+// x = n pi/2 + r + low.  Beyond `far` the constant, in parts, is not enough and libm takes over (rare).
+INLINE VF FN(quarter_f)(VF x, VI *quadrant, VF *low) {
   VF n = FN(rint_f)(x * 0.636619772367581343f);
-  VF r = n * -1.5703125f + x;
-  r = n * -0.0004837512969970703125f + r;
-  r = n * -7.549533620476722717285156e-8f + r;
-  r = n * -2.5633441515945188e-12f + r;
+  VF a = n * -1.5703125f + x;
+  a = n * -0.0004837512969970703125f + a;
+  VF r = n * -7.549533620476722717285156e-8f + a;
+  *low = n * -2.5633441515945188e-12f + (n * -7.549533620476722717285156e-8f + (a - r));
   *quadrant = __builtin_convertvector(n, VI);
   return r;
 }
@@ -295,17 +399,25 @@ INLINE VD FN(quarter_d)(VD x, VL *quadrant) {
   *quadrant = __builtin_convertvector(n, VL);
   return r;
 }
-INLINE VF FN(sin_core_f)(VF r) {
-  VF s = r * r;
-  VF p = s * -1.9515295891e-4f + 8.3321608736e-3f;
-  p = p * s - 1.6666654611e-1f;
-  return p * s * r + r;
+// sin(r + low) = r + tail
+INLINE VF FN(sin_tail_f)(VF r, VF low) {
+  VF s = r * r, rest = FN(fma_f)(r, r, -s);
+  VF p = s * 2.724931392e-6f - 1.984008268e-4f;
+  p = p * s + 8.333331905e-3f;
+  p = p * s - 1.666666716e-1f;
+  return p * (s * r) + (low * (1.f - .5f * s) + r * rest * -1.666666716e-1f);
 }
-INLINE VF FN(cos_core_f)(VF r) {
-  VF s = r * r;
-  VF p = s * 2.443315711809948e-5f - 1.388731625493765e-3f;
-  p = p * s + 4.166664568298827e-2f;
-  return p * s * s + (1.f - .5f * s);
+// cos(r + low) = *whole + tail
+INLINE VF FN(cos_tail_f)(VF r, VF low, VF *whole) {
+  VF s = r * r, h = .5f * s, w = *whole = 1.f - h, rest = FN(fma_f)(r, r, -s);
+  VF p = s * 2.454743662e-5f - 1.388830016e-3f;
+  p = p * s + 4.166666418e-2f;
+  return p * s * s + (((1.f - w) - h) - (rest * .5f + r * low));
+}
+INLINE VF FN(sin_core_f)(VF r, VF low) { return r + FN(sin_tail_f)(r, low); }
+INLINE VF FN(cos_core_f)(VF r, VF low) {
+  VF whole, tail = FN(cos_tail_f)(r, low, &whole);
+  return whole + tail;
 }
 INLINE VD FN(sin_core_d)(VD r) {
   VD s = r * r;
@@ -338,26 +450,31 @@ INLINE VD FN(cos_core_d)(VD r) {
 #define PB_FAR_D(fn) PB_FAR(VD, x, __builtin_fabs, 1e6, y, fn)
 INLINE VF FN(sin_f)(VF x) {
   VI q;
-  VF r = FN(quarter_f)(x, &q);
-  VF y = FN(sel_f)((q & 1) != 0, FN(cos_core_f)(r), FN(sin_core_f)(r));
+  VF low, r = FN(quarter_f)(x, &q, &low);
+  VF y = FN(sel_f)((q & 1) != 0, FN(cos_core_f)(r, low), FN(sin_core_f)(r, low));
   y = (VF)((VI)y ^ ((q & 2) << 30));
   PB_FAR_F(__builtin_sinf)
   return FN(sel_f)(x == 0.f, x, y);  // keeps -0
 }
 INLINE VF FN(cos_f)(VF x) {
   VI q;
-  VF r = FN(quarter_f)(x, &q);
-  VF y = FN(sel_f)((q & 1) != 0, FN(sin_core_f)(r), FN(cos_core_f)(r));
+  VF low, r = FN(quarter_f)(x, &q, &low);
+  VF y = FN(sel_f)((q & 1) != 0, FN(sin_core_f)(r, low), FN(cos_core_f)(r, low));
   y = (VF)((VI)y ^ (((q + 1) & 2) << 30));
   PB_FAR_F(__builtin_cosf)
   return y;
 }
 INLINE VF FN(tan_f)(VF x) {
   VI q;
-  VF r = FN(quarter_f)(x, &q);
-  VF s = FN(sin_core_f)(r), c = FN(cos_core_f)(r);
+  VF low, r = FN(quarter_f)(x, &q, &low), whole;
+  // both in two parts, and so the quotient
+  VF t = FN(sin_tail_f)(r, low), s = r + t, u = FN(cos_tail_f)(r, low, &whole), c = whole + u;
+  t = t - (s - r);
+  u = u - (c - whole);
   VI odd = (q & 1) != 0;
-  VF y = FN(sel_f)(odd, -c, s) / FN(sel_f)(odd, s, c);
+  VF over = FN(sel_f)(odd, -c, s), under = FN(sel_f)(odd, s, c);
+  VF more = FN(sel_f)(odd, -u, t), less = FN(sel_f)(odd, t, u), part = 1.f / under, y = over * part;
+  y = y + (FN(fma_f)(-y, under, over) + (more - y * less)) * part;
   PB_FAR_F(__builtin_tanf)
   return FN(sel_f)(x == 0.f, x, y);  // keeps -0
 }
@@ -414,17 +531,30 @@ INLINE VD FN(pow_d)(VD x, VD y) {
 
 // ---- hyperbolic functions and their inverses ------------------------------------------------------
 
-// halves of e^|x| are multiplied last, so that results near the largest number do not overflow before
+// halves of e^|x| are numbers where results are
+INLINE VF FN(sinh_f)(VF x) {
+  VI is_near;
+  VF a = FN(abs_f)(x), near, square = a * a;
+  VF h = 2.f * FN(expm1_quarter_f)(FN(most_f)(a, 89.5f), &is_near, &near);
+  VF p = (square * 1.98412698e-4f + 8.33333333e-3f) * square + 1.66666667e-1f;
+  VF most = FN(most_f)(h, 1e30f), y = h + most / (2.f * most + 1.f);
+  y = FN(sel_f)(is_near, p * (square * a) + a, y);
+  return FN(copysign_f)(y, x);
+}
+INLINE VF FN(cosh_f)(VF x) {
+  VF n, low, r = FN(exp_rest_f)(FN(most_f)(FN(abs_f)(x), 89.5f), &n, &low), h = r + 1.f;
+  h = FN(scale_f)(h + FN(exp_tail_f)(r, low * h + (r - (h - 1.f))), n - 1.f);
+  return h + .25f / h;
+}
+INLINE VD FN(sinh_d)(VD x) {
+  VD a = FN(abs_d)(x), e = FN(expm1_d)(a), h = FN(exp_d)(a * .5);
+  return FN(copysign_d)(FN(sel_dl)(a > 20., h * .5 * h, (e + e / (e + 1.)) * .5), x);
+}
+INLINE VD FN(cosh_d)(VD x) {
+  VD a = FN(abs_d)(x), e = FN(exp_d)(a), h = FN(exp_d)(a * .5);
+  return FN(sel_dl)(a > 20., h * .5 * h, (e + 1. / e) * .5);
+}
 #define PB_HYPERBOLIC(V, t, sel, big, ln2)                                                          \
-  INLINE V FN(sinh_##t)(V x) {                                                                      \
-    V a = FN(abs_##t)(x), e = FN(expm1_##t)(a), h = FN(exp_##t)(a * (__typeof__(x[0])).5);          \
-    V y = (e + e / (e + 1)) * (__typeof__(x[0])).5;                                                 \
-    return FN(copysign_##t)(FN(sel)(a > 20, h * (__typeof__(x[0])).5 * h, y), x);                   \
-  }                                                                                                 \
-  INLINE V FN(cosh_##t)(V x) {                                                                      \
-    V a = FN(abs_##t)(x), e = FN(exp_##t)(a), h = FN(exp_##t)(a * (__typeof__(x[0])).5);            \
-    return FN(sel)(a > 20, h * (__typeof__(x[0])).5 * h, (e + 1 / e) * (__typeof__(x[0])).5);       \
-  }                                                                                                 \
   INLINE V FN(asinh_##t)(V x) {                                                                     \
     V a = FN(abs_##t)(x), s = a * a;                                                                \
     V y = FN(log1p_##t)(a + s / (FN(sqrt_##t)(s + 1) + 1));                                         \
@@ -445,18 +575,57 @@ PB_HYPERBOLIC(VD, d, sel_dl, 1e8, .693147180559945309)
 
 // ---- angles -----------------------------------------------------------------------------------------
 
-// Angles up to 22.5 degrees by a polynomial (float) or a quotient of two (double); larger ones are seen
-// from 45 or 90 degrees, whose numbers come in two parts.
+// Small angles by a polynomial (float) or a quotient of two (double); larger ones are seen from 45 or
+// 90 degrees, whose numbers come in two parts.
 INLINE VF FN(atan_f)(VF x) {
-  VF a = FN(abs_f)(x);
-  VI steep = a > 2.414213562373095f, middle = ~steep & (a > .4142135623730950f);
-  VF z = FN(sel_f)(steep, -1.f / a, FN(sel_f)(middle, (a - 1.f) / (a + 1.f), a)), s = z * z;
-  VF p = s * 8.05374449538e-2f - 1.38776856032e-1f;
-  p = p * s + 1.99777106478e-1f;
-  p = p * s - 3.33329491539e-1f;
-  VF y = p * s * z + z;
-  y += FN(sel_f)(steep, FN(splat_f)(1.5707963267948966f), FN(sel_f)(middle, FN(splat_f)(.7853981633974483f), (VF){}));
+  VF a = FN(most_f)(FN(abs_f)(x), 1e20f);
+  VI steep = a > 2.414213562373095f, middle = ~steep & (a > .5f);
+  VF over = FN(sel_f)(steep, FN(splat_f)(-1.f), FN(sel_f)(middle, a - 1.f, a)), sum = a + 1.f;
+  VF under = FN(sel_f)(steep, a, FN(sel_f)(middle, sum, FN(splat_f)(1.f)));
+  VF lost = (VF)((VI)(a - (sum - 1.f)) & middle), part = 1.f / under, z = over * part, s = z * z;
+  VF low = (FN(fma_f)(-z, under, over) - z * lost) * part;  // what the quotient has lost
+  VF p = s * 4.224750027e-2f - 8.234976232e-2f;
+  p = p * s + 1.100677699e-1f;
+  p = p * s - 1.427979320e-1f;
+  p = p * s + 1.999987513e-1f;
+  p = p * s - 3.333333433e-1f;
+  VF view = FN(sel_f)(steep, FN(splat_f)(1.57079637f), (VF)((VI)FN(splat_f)(.785398185f) & middle));
+  low = FN(fma_f)(view, FN(splat_f)(-2.78275340e-8f), low - s * low);
+  VF y = view + z;
+  return FN(copysign_f)(y + (p * (s * z) + (low + (z - (y - view)))), x);
+}
+// The angle whose sine is a, or twice that whose sine is sqrt((1 - a) / 2), as y + tail
+INLINE VF FN(angle_f)(VF a, VI steep, VF *tail) {
+  VF s = FN(sel_f)(steep, .5f - .5f * a, a * a), z = FN(sel_f)(steep, FN(sqrt_f)(s), a);
+  VF low = FN(fma_f)(-z, z, s) / (z + z);
+  low = (VF)((VI)FN(sel_f)(s > 0.f, low, (VF){}) & steep);
+  VF p = s * 3.370072693e-2f + 1.714371704e-2f;
+  p = p * s + 3.110172786e-2f;
+  p = p * s + 4.459932074e-2f;
+  p = p * s + 7.500094920e-2f;
+  p = p * s + 1.666666567e-1f;
+  VF times = FN(sel_f)(steep, FN(splat_f)(2.f), FN(splat_f)(1.f));
+  *tail = (p * (s * z) + low) * times;
+  return z * times;
+}
+// view + y + tail, where the number of `view` has a second part in proportion to it
+INLINE VF FN(seen_f)(VF view, VF y, VF tail) {
+  VF h = view + y;
+  return h + (FN(fma_f)(view, FN(splat_f)(-2.78275340e-8f), tail) + (y - (h - view)));
+}
+INLINE VF FN(asin_f)(VF x) {
+  VF a = FN(abs_f)(x), tail;
+  VI steep = a > .5f;
+  VF y = FN(angle_f)(a, steep, &tail), view = (VF)((VI)FN(splat_f)(1.57079637f) & steep);
+  y = FN(seen_f)(view, FN(sel_f)(steep, -y, y), FN(sel_f)(steep, -tail, tail));
   return FN(copysign_f)(y, x);
+}
+INLINE VF FN(acos_f)(VF x) {
+  VF a = FN(abs_f)(x), tail;
+  VI steep = a > .5f, turned = ((VI)x < 0) ^ ~steep;  // does the angle grow with y?
+  VF y = FN(angle_f)(a, steep, &tail);
+  VF view = FN(sel_f)(steep, (VF)((VI)FN(splat_f)(3.14159274f) & ((VI)x < 0)), FN(splat_f)(1.57079637f));
+  return FN(seen_f)(view, FN(sel_f)(turned, -y, y), FN(sel_f)(turned, -tail, tail));
 }
 INLINE VD FN(atan_d)(VD x) {
   VD a = FN(abs_d)(x);
@@ -478,11 +647,9 @@ INLINE VD FN(atan_d)(VD x) {
                  FN(sel_dl)(middle, FN(splat_d)(.785398163397448309616), (VD){})) + (y + rest);
   return FN(copysign_d)(y, x);
 }
+INLINE VD FN(asin_d)(VD x) { return 2. * FN(atan_d)(x / (FN(sqrt_d)((1. - x) * (1. + x)) + 1.)); }
+INLINE VD FN(acos_d)(VD x) { return 2. * FN(atan_d)(FN(sqrt_d)((1. - x) / (1. + x))); }
 #define PB_ANGLES(V, t, W, sel, half, pi)                                                           \
-  INLINE V FN(asin_##t)(V x) {                                                                      \
-    return 2 * FN(atan_##t)(x / (FN(sqrt_##t)((1 - x) * (1 + x)) + 1));                             \
-  }                                                                                                 \
-  INLINE V FN(acos_##t)(V x) { return 2 * FN(atan_##t)(FN(sqrt_##t)((1 - x) / (1 + x))); }          \
   INLINE V FN(atan2_##t)(V y, V x) {                                                                \
     V a = FN(abs_##t)(y), b = FN(abs_##t)(x);                                                       \
     W over = a > b;                                                                                 \
