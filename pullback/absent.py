@@ -20,9 +20,9 @@ WHY = {
                "use torch.sparse_coo_tensor, or to_sparse_semi_structured() of torch.sparse"),
     "quantised": ("an older form of quantised tensors",
                   "use torch.ao.quantization, or the functions of torch.ops.quantized"),
-    "graphs": ("quantisation of graphs",
-               "mark where integers begin and end with QuantStub and DeQuantStub, then prepare(), "
-               "some batches and convert(); quantize_dynamic() needs no marks"),
+    "graphs": ("other ways of quantising graphs",
+               "use prepare_fx() and convert_fx() of quantize_fx, prepare() and convert(), or "
+               "quantize_dynamic()"),
     "script": ("the compiler of TorchScript", "jit.script and jit.trace run the Python program"),
     "dispatch": ("the dispatcher of PyTorch", "overrides.TorchFunctionMode sees every call"),
     "pipes": ("datapipes", "write a Dataset or an IterableDataset"),
@@ -71,8 +71,7 @@ NAMES: dict[str, dict[str, str]] = {
             get_fuser_method_new get_default_static_quant_reference_module_mappings""",
         "script": """convert_dynamic_jit convert_jit fuse_conv_bn_jit prepare_dynamic_jit
             prepare_jit quantize_dynamic_jit quantize_jit script_qconfig script_qconfig_dict"""},
-    "ao.quantization.quantize_fx": {"graphs": """attach_preserved_attrs_to_model convert_fx
-        convert_to_reference_fx fuse_fx prepare_fx prepare_qat_fx"""},
+    "ao.quantization.quantize_fx": {"graphs": "attach_preserved_attrs_to_model"},
     "package": {"package": """PackageImporter PackageExporter Directory EmptyMatchError
         GlobGroup ObjMismatchError ObjNotFoundError OrderedImporter PackagingError Importer
         sys_importer analyze is_from_package"""},

@@ -91,6 +91,9 @@ def space_of(ov, raw: tuple):
         if place is None:
             raise escaped(ov, v)
         (found if v.ndim else numbers)[place[0]] = place[1]
+    elsewhere = getattr(ov.op, "elsewhere", None)
+    if elsewhere is not None and len(found | numbers) > 1:
+        found = _without(ov, raw, elsewhere) or found
     if len(found) > 1:
         raise errors.DeviceError(
             errors.text(
@@ -115,10 +118,28 @@ def space_of(ov, raw: tuple):
     return np
 
 
+def _without(ov, raw: tuple, elsewhere: dict[str, str]) -> dict:
+    """The device of `self`, if the other arguments are there, or else where they may be.
+
+    Index tensors may be in the memory of the host (`"host"`), what is copied anywhere (`"any"`).
+    """
+    name, xp = dev.lookup(raw[0])
+    for a, v in zip(ov.schema.args, raw):
+        allowed = elsewhere.get(a.name)
+        for array in _arrays([v]):
+            place = dev.lookup(array)[0]
+            if place != name and allowed != "any" and (
+                    place != "cpu" or allowed is None and array.ndim):
+                return {}
+    return {name: xp}
+
+
 def _moved(xp, value):
-    """Host arrays without dims on the device of the namespace."""
+    """Arrays of the host on the device of the namespace, or the other way round."""
     if type(value) is list:
         return [_moved(xp, v) for v in value]
+    if xp is np:
+        return dev.transfer(value, dev.CPU) if is_array(value) else value
     return xp.asarray(value) if type(value) is _ndarray else value
 
 
@@ -214,7 +235,7 @@ def _run_raw(ov, raw, xp):
                 return _with_constants(ov, raw, _faked(ov, raw))
             finally:
                 state.fakes = before
-        if xp is not np:
+        if xp is not np or getattr(ov.op, "elsewhere", None) is not None:
             raw = [_moved(xp, v) for v in raw]
     if ov.same_dtype:
         refuse_mixed(ov, raw)

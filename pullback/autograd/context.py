@@ -24,6 +24,7 @@ class FunctionCtx:
     needs_input_grad: tuple = ()
     materialize_grads = True
     _to_save: tuple = ()
+    _shells: list | None = None  # what carriers among saved tensors are closed by (`carried.py`)
     _for_forward: tuple | None = None
     _dirty: tuple = ()
     _non_differentiable: tuple = ()
@@ -64,6 +65,11 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple:
         """The saved tensors, as they were: one that was overwritten since is an error."""
+        found, shells = self._saved(), self._shells
+        return found if shells is None else tuple([
+            t if shell is None else shell.close(t) for shell, t in zip(shells, found)])
+
+    def _saved(self) -> tuple:
         if self._pushing:
             return self._to_save if self._for_forward is None else self._for_forward
         node = None if self._node is None else self._node()

@@ -328,6 +328,8 @@ class Function(metaclass=_Meta):
         plan = cls.__dict__.get("_plan") or _plan_of(cls)
         if kwargs or plan.split:
             args = _bound(cls, plan, args, kwargs)
+        if fast["PARTS"] and carried.of_parts(args):
+            return carried.applied(cls, plan, args)
         if fast["ACTIVE"]:
             return levels.dispatch(cls, plan, args)[0]
         edges, needs, places, tracked = [], [], [], False
@@ -669,6 +671,6 @@ def _spread(grads, args) -> list:
     return found
 
 
-from . import levels  # noqa: E402  (it needs the names above)
+from . import carried, levels  # noqa: E402  (they need the names above)
 
 once_differentiable = levels.once_differentiable

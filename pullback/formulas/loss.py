@@ -165,7 +165,7 @@ def logits_target_slope(self, weight, pos_weight, log_sigmoid):
 
 def soft_margin_slope(self, target):
     """Derivative of log(1 + exp(-t x)): -t / (1 + exp(t x))."""
-    return target * ((self * target).sigmoid() - 1)
+    return -target * (-self * target).sigmoid()  # `sigmoid() - 1` would lose the small ones
 
 
 def soft_margin_curvature(self, target):

@@ -16,7 +16,9 @@ from collections.abc import Callable
 from ..autograd.function import Function
 from ..autograd.grad_mode import is_grad_enabled
 from ..core.handle import Tensor
+from ..parts.tensor import PartsTensor
 from ..tensor.hooks import RemovableHandle, of_all_modules
+from ..threads.state import fast
 
 __all__ = [
     "BackwardHook",
@@ -233,11 +235,26 @@ def _through_node(values: tuple, hook: Callable) -> tuple[tuple, list[int] | Non
         return values, None
     behind = BackwardHookFunction.apply(*(values[i] for i in places))
     node = next(t.grad_fn for t in behind if t.grad_fn is not None)
-    node.register_hook(hook)
+    node.register_hook(_of_whole(hook, behind) if fast["PARTS"] else hook)
     out = list(values)
     for i, tensor in zip(places, behind, strict=True):
         out[i] = tensor
     return (tuple(out) if type(values) is tuple else type(values)(*out)), places
+
+
+def _of_whole(hook: Callable, values: tuple) -> Callable:
+    """A hook that gets gradients of tensors that are made of parts as such tensors."""
+    if not any(isinstance(v, PartsTensor) for v in values):
+        return hook
+
+    def around(*both):
+        new = hook(*[tuple([v.with_carrier(g) if isinstance(v, PartsTensor) and g is not None else g
+                            for v, g in zip(values, grads)]) for grads in both])
+        return None if new is None else tuple([
+            v.cotangent(g) if isinstance(v, PartsTensor) and g is not None else g
+            for v, g in zip(values, new)])
+
+    return around
 
 
 def _warn_if_incomplete(inputs, result, node) -> None:

@@ -221,13 +221,14 @@ class copy(Moving):
     schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"
     core = True
     memory_format = "self"
+    elsewhere = {"src": "any"}
     inplace_node = "CopyBackwards"
     method = function = False
     inplace = True
     linear = ("src",)
     constant = ("self",)
     shape = "tuple(self.shape)"
-    grad = {"src": "grad"}
+    grad = {"src": "grad.to(src.device)"}
 
     def run(xp, self, src, non_blocking):
         shape = expanded_shape(src.shape, self.shape)

@@ -286,6 +286,7 @@ class index_Tensor(Moving):
     tags = ("dynamic_output_shape",)
     core = True
     method = function = False
+    elsewhere = {"indices": "host"}
     linear = ("self",)
     nondiff = ("indices",)
     grad = {"self": "index_put(grad.new_zeros(self.shape), indices, grad, True)"}
@@ -383,6 +384,7 @@ class index_put(Accumulating):
     lower = "index.index_put"
     core = True
     memory_format = "self"
+    elsewhere = {"indices": "host"}
     linear = ("self", "values")
     nondiff = ("indices",)
     grad = {

@@ -31,6 +31,7 @@ class _quantized_integers(OfIntegers):
 
     schema = ("_quantized_integers(Tensor self, Tensor scale, Tensor zero_point, int axis,"
               " int low, int high, ScalarType dtype) -> Tensor")
+    memory_format = "channels"
     nondiff = ("self", "scale", "zero_point")
 
     def run(xp, self, scale, zero_point, axis, low, high, dtype):

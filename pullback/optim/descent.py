@@ -62,8 +62,7 @@ class Descent(Optimizer):
 
     def with_gradients(self, group: dict) -> list[tuple[Tensor, Tensor]]:
         """The parameters of a group that have a gradient which the formula takes as a whole."""
-        pairs = with_gradients(group)
-        return sparse_rows.whole(group, pairs) if fast["PARTS"] else pairs
+        return sparse_rows.whole(group) if fast["PARTS"] else with_gradients(group)
 
     # sparse gradients: see `sparse_rows.py`
 
@@ -114,6 +113,8 @@ class Descent(Optimizer):
                 with _Switch(False):
                     sparse_rows.step(self, group)
             rows = self.rows(group)
+            if fast["PARTS"]:
+                sparse_rows.on_values(rows)
             if scale is not None:
                 with _Switch(group.get("differentiable", False)):
                     for row in rows:

@@ -22,7 +22,7 @@ from ..core.handle import Tensor
 from ..creation import from_dlpack, typename
 from ..table.packets import ops
 from ..tensor.hooks import RemovableHandle, of_all_steps
-from ..threads.state import state
+from ..threads.state import fast, state
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -108,7 +108,7 @@ class Optimizer:
         for group in self.param_groups:
             for p in group["params"]:
                 if set_to_none:
-                    if state.mode:  # a capture wants to know
+                    if state.mode or fast["PARTS"]:  # a capture wants to know, parts have it
                         p.grad = None
                     elif p._record is not None:
                         p._record.grad = None

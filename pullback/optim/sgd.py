@@ -69,7 +69,8 @@ class SGD(Descent):
             row.fresh = owner is None or on(group["dampening"])
             if owner is not None and row.fresh:
                 owner.guard(lambda: False)
-        elif has_parts(state["momentum_buffer"]):  # of sparse gradients, and this one is dense
+        elif sparse_rows.has_rows(row.param, state["momentum_buffer"]):
+            # of sparse gradients, and this one is dense
             state["momentum_buffer"] = state["momentum_buffer"].to_dense()
         row.buffers.append(state["momentum_buffer"])
         return row

@@ -16,6 +16,8 @@ import numpy as np
 from .. import errors
 from ..core.handle import Tensor
 from ..memory.versions import mark_written
+from ..parts.rules import shown
+from ..parts.tensor import PartsTensor
 from ..parts.trees import has_parts
 from ..table.packets import ops
 from ..threads.state import state as thread
@@ -35,7 +37,7 @@ def option(sparse: str | None) -> dict:
 
 def of(group: dict) -> list[tuple[Tensor, Any]]:
     """The parameters of a group whose gradients are sparse, with them."""
-    found = [(p, p.grad) for p in group["params"] if p.grad is not None and has_parts(p.grad)]
+    found = [(p, p.grad) for p in group["params"] if has_rows(p, p.grad)]
     level = capture.owner()
     if found and level is not None:
         raise level.unfollowed(errors.text(
@@ -44,11 +46,34 @@ def of(group: dict) -> list[tuple[Tensor, Any]]:
     return found
 
 
-def whole(group: dict, pairs: list) -> list:
+def whole(group: dict) -> list[tuple[Tensor, Tensor]]:
     """Parameters with the gradients that the formula takes as they are, or that are made dense."""
+    pairs = [(p, p.grad) for p in group["params"] if p.grad is not None]
     if group.get("sparse") == "dense":
-        return [(p, g.to_dense() if has_parts(g) else g) for p, g in pairs]
-    return [(p, g) for p, g in pairs if not has_parts(g)]
+        return [(p, g.to_dense() if has_rows(p, g) else g) for p, g in pairs]
+    return [(p, g) for p, g in pairs if not has_rows(p, g)]
+
+
+def has_rows(p: Tensor, g: Tensor | None) -> bool:
+    """Has a dense parameter a sparse gradient?  One of parts has as many values as its gradient."""
+    return g is not None and has_parts(g) and not isinstance(p, PartsTensor)
+
+
+def on_values(rows: list[Row]) -> None:
+    """Let the formula see the values of parameters that are made of parts, of their gradients and
+    of their state."""
+    for row in rows:
+        p, g = row.param, row.grad
+        if not isinstance(p, PartsTensor):
+            continue
+        if not isinstance(g, PartsTensor) or not (p.is_nested or p.holds_as(g)):
+            raise errors.LayoutError(errors.text(
+                f"step(): the gradient of a {p.title} parameter has other entries than the "
+                f"parameter ({errors.user_line(3)})", [shown(p), shown(g)],
+                "use functions whose gradients are on the entries: those of torch.sparse"))
+        row.param, row.grad, *row.buffers = [
+            t.values_with_history if isinstance(t, PartsTensor) else t
+            for t in (p, g, *row.buffers)]
 
 
 def step(optimizer: Any, group: dict) -> None:

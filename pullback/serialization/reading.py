@@ -23,12 +23,12 @@ from .. import errors
 from ..array import device as dev
 from . import names
 from .archive import Archive, filled, refused
+from .composed import checking
 from .rebuild import (
     LARGEST,
     Storage,
     StorageType,
     builtin,
-    checking_sparse,
     public,
     with_user,
 )
@@ -347,12 +347,13 @@ def load(
         # one for each pickle, as an unpickler reads ahead in what it was given
         return lambda: _unpickler(pickle_module or pickle, file, persistent, options).load()
 
-    with _opened(f) as file, checking_sparse():
+    with _opened(f) as file, checking() as checks:
         if _is_zip(file):
             return _load_zip(file, bool(mmap), place, reader)
         if mmap:
             raise refused("mmap can only be used with files in the zip format",
                           "save() the object again, or leave mmap out")
+        checks.late = True
         return _load_old(file, place, reader)
 
 

@@ -6,11 +6,9 @@ files name (`torch._utils._rebuild_tensor_v2` and so on), with the arguments tha
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import sys
-import threading
 from collections import Counter, OrderedDict
 
 import numpy as np
@@ -26,10 +24,12 @@ from ..array.lazy import CONJ, NEG, turned
 from ..array.size import Size
 from ..core.handle import Tensor, make
 from ..interp.wrapper_subclass import make_wrapper_subclass
+from ..parts.tensor import PartsTensor
 from ..storage import TypedStorage, UntypedStorage
 from ..storage import _storage as storage_of
 from ..tensor.pickling import set_attributes
 from ..threads.asking import no_overrides
+from . import composed
 from .archive import refused
 from .names import OWN, STORAGES, dtype_named
 from .restricted import Table, checked
@@ -242,7 +242,7 @@ def parameter(data, requires_grad, hooks=None):
     """`torch._utils._rebuild_parameter`."""
     from ..nn.parameter import Parameter
 
-    if type(data) is not Tensor and not hasattr(data, "in_file"):
+    if type(data) is not Tensor and not isinstance(data, PartsTensor):
         raise refused("a parameter of the file has no tensor")
     return Parameter(data, requires_grad is True)
 
@@ -270,21 +270,33 @@ def wrapper(kind, dtype, size, stride, offset, layout, device, requires_grad):
     return _finished(made, requires_grad)
 
 
+def _around(function, kind: type, args: tuple, state: dict) -> Tensor:
+    """A tensor of parts that PyTorch has a class of wrappers for: masked ones."""
+    if function is not wrapper or len(args) != 8 or kind.title != "masked":
+        raise refused(f"a tensor of the file cannot become a {kind.__name__}")
+    return composed.masked(kind, args[5], state, args[7] is True)
+
+
 def from_type(function, kind, args, state):
     """`torch._tensor._rebuild_from_type_v2`: a tensor with attributes, or of another class."""
     known = any(function is f for f in (tensor, tensor_v3, meta_tensor, parameter, sparse_tensor,
-                                                  wrapper))
+                                        quantized, composed.jagged, composed.strided, wrapper))
     if not known or type(args) is not tuple:
         raise refused("a tensor of the file is made by something else than tensors are")
-    if not (isinstance(kind, type) and issubclass(kind, Tensor)):
+    jagged = kind is composed.Jagged and function is composed.jagged
+    if not jagged and not (isinstance(kind, type) and issubclass(kind, Tensor)):
         raise refused(f"a tensor of the file would become a {type(kind).__name__}")
-    new = function(*args)
     slots = {}
     if type(state) is tuple and len(state) == 2:
         state, slots = state[0], _state(state[1])
-    state = _state(state)
-    if kind is Tensor and hasattr(new, "in_file"):
+    state = dict(_state(state))
+    if not jagged and issubclass(kind, PartsTensor):
+        new = _around(function, kind, args, state)
+    else:
+        new = function(*args)
+    if jagged or kind is Tensor and isinstance(new, PartsTensor):
         kind = type(new)
+        state = {k: v for k, v in state.items() if k not in composed.OWN}
     if kind is Tensor and state.pop("_is_buffer", False) is True:
         from ..nn.parameter import Buffer as kind
     if type(new) is not kind:
@@ -359,35 +371,6 @@ def _layout(name):
     return known
 
 
-class _Unchecked(threading.local):
-    """Sparse tensors of the files that a thread reads, the memory of which may come later."""
-
-    def __init__(self):
-        self.files: list[list] = []
-
-
-_unchecked = _Unchecked()
-
-
-@contextlib.contextmanager
-def checking_sparse():
-    """Look at the integers of sparse tensors once all of a file is there: nobody knows who wrote
-    them, so it does not matter whether the program wants checks."""
-    found: list = []
-    _unchecked.files.append(found)
-    try:
-        yield
-    finally:
-        _unchecked.files.remove(found)
-    from ..sparse import invariants
-
-    try:
-        for t in found:
-            invariants.check_all(t)
-    except RuntimeError as error:
-        raise refused(f"a sparse tensor of the file is damaged: {error}") from error
-
-
 def sparse_tensor(layout, data):
     """`torch._utils._rebuild_sparse_tensor`."""
     from ..sparse import construct
@@ -409,8 +392,7 @@ def sparse_tensor(layout, data):
             t = construct.sparse_coo_tensor(*data[:3], check_invariants=False, is_coalesced=flag)
     except (RuntimeError, TypeError) as error:
         raise refused(f"a sparse tensor of the file has parts that do not fit: {error}") from error
-    if _unchecked.files:
-        _unchecked.files[-1].append(t)
+    composed.later(functools.partial(composed.check_sparse, t))
     return t
 
 
@@ -443,13 +425,14 @@ _TENSORS = {
     "torch._utils._rebuild_wrapper_subclass": wrapper,
     "torch._utils._rebuild_sparse_tensor": sparse_tensor,
     "torch._utils._rebuild_sparse_csr_tensor": sparse_tensor,  # of files before version 2
+    "torch._utils._rebuild_nested_tensor": composed.strided,
+    "torch.nested._internal.nested_tensor._rebuild_njt": composed.jagged,
     "torch._tensor._rebuild_from_type_v2": from_type,
     "torch._C.Generator": generator,
     "torch.serialization._get_layout": _layout,
     **{
         f"torch._utils.{name}": not_here(name)
-        for name in ("_rebuild_nested_tensor",
-                     "_rebuild_device_tensor_from_numpy",
+        for name in ("_rebuild_device_tensor_from_numpy",
                      "_rebuild_device_tensor_from_cpu_tensor")
     },
 }  # fmt: skip
@@ -490,10 +473,13 @@ def builtin() -> Table:
     for name in ("torch.storage.UntypedStorage", "torch.UntypedStorage"):
         names[name] = StorageType("UntypedStorage", None)
     names["torch.Tensor"] = Tensor
+    names["torch.nested._internal.nested_tensor.NestedTensor"] = composed.Jagged
+    names["torch._dynamo.decorators._DimRange"] = composed.DimRange
+    calls[id(composed.DimRange)] = composed.DimRange
     from ..nn.parameter import Parameter
 
     names["torch.nn.parameter.Parameter"] = names["torch.nn.Parameter"] = Parameter
-    return Table(names, calls, (_Seeded,))
+    return Table(names, calls, (_Seeded, composed.DimRange))
 
 
 _LATER = ("complex32", "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2",

@@ -35,6 +35,7 @@ from ..memory.reading import concrete
 from ..storage import TypedStorage, UntypedStorage
 from ..tensor.pickling import attributes_of
 from ..threads.asking import Bare
+from . import composed
 from .archive import ALIGNMENT, Writer, replacing
 from .names import STORAGES, Name, written
 
@@ -47,7 +48,6 @@ _TENSOR, _TENSOR3, _META, _PARAMETER, _PARAMETER_STATE = (
                  "_rebuild_parameter", "_rebuild_parameter_with_state")
 )  # fmt: skip
 _WRAPPER = Name("torch._utils", "_rebuild_wrapper_subclass")
-_SPARSE = Name("torch._utils", "_rebuild_sparse_tensor")
 _LAYOUT = Name("torch.serialization", "_get_layout")
 _FROM_TYPE = Name("torch._tensor", "_rebuild_from_type_v2")
 _GENERATOR, _DEVICE = Name("torch._C", "Generator"), Name("torch", "device")
@@ -141,8 +141,8 @@ class _Reducers(Mapping):
     `table[kind]`, `get(kind)` or `get(kind, default)`.
     """
 
-    def __init__(self, storages: _Storages):
-        self.storages = storages
+    def __init__(self, storages: _Storages, old: bool):
+        self.storages, self.old = storages, old
         self.kinds = {
             Tensor: self.tensor,
             type(STRIDED): lambda value: (
@@ -170,10 +170,8 @@ class _Reducers(Mapping):
     def tensor(self, t: Tensor) -> tuple:
         if isinstance(t._payload, Outer):
             return self.wrapper(t)
-        if hasattr(t, "in_file"):
-            return self.sparse(t)
         if getattr(t._payload, "composed", False):
-            return self.quantized(t) if isinstance(t.dtype, Quantized) else t.__reduce_ex__(2)
+            return self.composed(t)
         with Bare():
             return self.held(t)
 
@@ -189,8 +187,8 @@ class _Reducers(Mapping):
             about = t.qscheme(), t.q_scale(), t.q_zero_point()
         else:
             about = t.qscheme(), t.scale_part, t.zero_part, t.axis
-        return _QUANTIZED, (stored, start // t.dtype.itemsize, size, steps, about, False,
-                            OrderedDict())
+        args = (stored, start // t.dtype.itemsize, size, steps, about, False, OrderedDict())
+        return _QUANTIZED, args, None, t.attributes()
 
     def wrapper(self, t: Tensor) -> tuple:
         box = t._payload
@@ -199,13 +197,23 @@ class _Reducers(Mapping):
                  dev.Device(box.device_name), t.requires_grad)
         return _FROM_TYPE, (_WRAPPER, type(t), (type(t), *facts), attributes_of(t))
 
-    def sparse(self, t: Any) -> tuple:
-        made = (_SPARSE, (t.layout, t.in_file()))
-        attributes = t.attributes()
-        attributes.pop("coalesced", None)
+    def composed(self, t: Any) -> tuple:
+        """A tensor of parts: how it is made again, and what users have put into it."""
+        found = self.quantized(t) if isinstance(t.dtype, Quantized) else composed.written(t)
+        if found is None:
+            return t.__reduce_ex__(2)
+        function, args, kind, attributes = found
+        if self.old and function is composed.STRIDED_NESTED:
+            raise errors.RefusedValue(errors.text(
+                "save(): a nested tensor of strided layout cannot be read from a file in the "
+                f"format before zip files ({errors.user_line(2)})",
+                cure="leave _use_new_zipfile_serialization out"))
         if attributes.pop("_is_param", False):
-            return _PARAMETER, (t.detach(), t.requires_grad, OrderedDict())
-        return (_FROM_TYPE, (made[0], _PLAIN, made[1], attributes)) if attributes else made
+            args = (t.detach(), t.requires_grad, OrderedDict())
+            return (_PARAMETER_STATE, (*args, attributes)) if attributes else (_PARAMETER, args)
+        if kind is None and not attributes:
+            return function, args
+        return _FROM_TYPE, (function, kind or _PLAIN, args, attributes)
 
     def held(self, t: Tensor) -> tuple:
         from ..nn.parameter import Buffer, Parameter
@@ -277,7 +285,7 @@ def _pickler(module: ModuleType, file: IO[bytes], protocol: int, storages: _Stor
     for kind in (FunctionType, Name, DType, Unheld, Quantized, qscheme):
         Pickler.dispatch[kind] = Pickler.save_global
     out = Pickler(file, protocol)
-    out.dispatch_table = _Reducers(storages)
+    out.dispatch_table = _Reducers(storages, old)
     return out
 
 

@@ -86,8 +86,8 @@ def _no_device(kind: str):
 
 def _no_stream(self, s):
     raise errors.DeviceError(errors.text(
-        f"record_stream(): tensors of the CPU have no streams ({errors.user_line(2)})",
-        _facts(self), "leave the call out where x.device.type is 'cpu'"))
+        f"record_stream(): tensors of the device {self.device} have no streams here "
+        f"({errors.user_line(2)})", _facts(self), "leave the call out"))
 
 
 def _to_dense(self, dtype=None, *, masked_grad=None):

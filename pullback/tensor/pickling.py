@@ -92,9 +92,9 @@ def _copied(self: Tensor, memo: dict) -> Tensor:
 def attributes_of(t: Tensor) -> dict | tuple[dict, dict]:
     """What a user's class has put into a tensor: a dictionary, and slots where it has any."""
     own = [n for n in copyreg._slotnames(type(t)) if n not in Tensor.__slots__]
-    if not own:
-        return dict(t.__dict__)
-    return dict(t.__dict__), {n: getattr(t, n) for n in own if hasattr(t, n)}
+    named = dict(t.__dict__)
+    named.pop("_ragged", None)  # what is known of offsets follows from them (`nested/ragged.py`)
+    return (named, {n: getattr(t, n) for n in own if hasattr(t, n)}) if own else named
 
 
 def set_attributes(t: Tensor, state: dict | tuple[dict, dict]) -> None:

@@ -28,6 +28,7 @@ from ..autograd.saved_values import pack_node
 from ..core import tape
 from ..core.handle import Tensor, keep, make
 from ..memory.views import current, refresh
+from ..parts.trees import of_leaves
 from ..pytree import tree_flatten, tree_unflatten
 from ..table.packets import ops
 from ..threads.blocks import tied
@@ -529,6 +530,13 @@ def checkpoint(
     if use_reentrant is None:
         use_reentrant = _reentrant("checkpoint")
     preserve = kwargs.pop("preserve_rng_state", True)
+    plain = of_leaves(function, args, kwargs)
+    if plain is not None:
+        inside, leaves, finish = plain
+        return finish(checkpoint(
+            inside, *leaves, use_reentrant=use_reentrant, context_fn=context_fn,
+            determinism_check=determinism_check, debug=debug, early_stop=early_stop,
+            preserve_rng_state=preserve))
     function = present()(function)  # both runs in the dtypes of this one
     if use_reentrant:
         _check_reentrant(kwargs, context_fn, debug)

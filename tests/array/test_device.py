@@ -281,3 +281,53 @@ def test_conjugates_are_copies_there():
     np.testing.assert_array_equal(host(z), -values.real)
     gradient, = grad([(y * y).real.sum()], [x])
     np.testing.assert_allclose(host(gradient), 2 * values.conj())
+
+
+def on_device(*values):
+    """Tensors of the host and the same on the second device."""
+    return [(v, make(second.DeviceArray(np.array(v._payload)))) for v in values]
+
+
+KEYS = {
+    "rows": lambda: torch.tensor([0, 2]), "a mask": lambda: torch.tensor([True, False, True]),
+    "columns": lambda: (slice(None), torch.tensor([1, 1])),
+    "one of each": lambda: (torch.tensor([0, 2]), moved(torch.tensor([1, 3]))),
+    "a number": lambda: torch.tensor(1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+def test_indices_of_the_host(key):
+    """Index tensors may be in the memory of the host, whatever they index."""
+    key = key()
+    (here, there), = on_device(torch.arange(12.0, dtype=torch.float64).reshape(3, 4))
+    plain = tuple(torch.from_numpy(k._payload._host) if isinstance(k, torch.Tensor) and (
+        str(k.device) == NAME) else k for k in (key if isinstance(key, tuple) else (key,)))
+    same(there[key], here[plain], "read")
+    for value in (1.0, torch.tensor(2.0, dtype=torch.float64)):
+        ours, theirs = there.clone(), here.clone()
+        ours[key] = theirs[plain] = value
+        same(ours, theirs, "written")
+    ours, theirs = there.clone().requires_grad_(), here.clone().requires_grad_()
+    (ours[key] * 2).sum().backward()
+    (theirs[plain] * 2).sum().backward()
+    same(ours.grad, theirs.grad, "gradient")
+
+
+def test_indices_of_a_device_are_refused_on_the_host():
+    index = moved(torch.tensor([0, 2]))
+    with pytest.raises(errors.DeviceError, match="different devices"):
+        torch.arange(3.0)[index]
+    with pytest.raises(errors.DeviceError, match="different devices"):
+        moved(torch.arange(3.0))[torch.tensor([0, 2])] = torch.ones(2)
+
+
+def test_copies_between_devices():
+    """`copy_` takes a tensor from anywhere, and its gradient goes back there."""
+    for (here, there) in on_device(torch.arange(6.0).reshape(2, 3), torch.tensor(3.0)):
+        back, away = torch.zeros_like(here).copy_(there), torch.zeros_like(there).copy_(here)
+        assert str(back.device) == "cpu" and torch.equal(back, here)
+        same(away, here, "away")
+        leaf = there.clone().requires_grad_()
+        (torch.zeros_like(here).copy_(leaf) * 2).sum().backward()
+        same(leaf.grad, torch.full_like(here, 2.0), "gradient")

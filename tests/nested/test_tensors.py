@@ -128,6 +128,13 @@ def test_constructors():
     (lambda: nested.nested_tensor([A, B]).transpose(0, 1), RuntimeError, "dimension 0"),
     (lambda: torch._nested_tensor_from_mask(torch.ones(1, 2, 3), torch.tensor([[False, True]])),
      RuntimeError, "left-aligned"),
+    *[(lambda f=f, layout=layout: f([A, A.to("meta")], layout=layout), RuntimeError, "same device")
+      for f in (nested.nested_tensor, nested.as_nested_tensor)
+      for layout in (torch.strided, torch.jagged)],
+    (lambda: nested.nested_tensor_from_jagged(A, torch.tensor([0, 2]).to("meta")), AssertionError,
+     "values and offsets must be on the same device"),
+    (lambda: nested.narrow(A, 1, torch.tensor([0, 1]).to("meta"), 1, layout=torch.jagged),
+     RuntimeError, "start is on meta"),
 ])
 def test_refusals(make, kind, said):
     with pytest.raises(kind, match=said) as caught:
@@ -426,3 +433,21 @@ def test_what_is_not_ragged_needs_no_padding():
     groups = grouped([about], [about.longest], 2)
     padded = sum(g.longest[0] ** 2 * len(g.members) for g in groups)
     assert padded <= 1.5 * sum(n * n for n in lengths)
+
+
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
+def test_memory(layout):
+    x = nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)], layout=layout)
+    assert x.untyped_storage().nbytes() == 36 and not x.is_shared()
+    assert x.share_memory_() is x and x.is_shared()
+
+
+def test_parts_of_other_dtypes():
+    """In the strided layout all become what the first is, else they are refused."""
+    for first, other in ((torch.float32, torch.float64), (torch.float64, torch.float32),
+                         (torch.int64, torch.float32)):
+        parts = [torch.ones(2, dtype=first), torch.full((3,), 1.5, dtype=other)]
+        found = nested.nested_tensor(parts)
+        assert found.dtype == first and torch.equal(found.unbind()[1], parts[1].to(first))
+        with pytest.raises(RuntimeError, match="same dtype"):
+            nested.nested_tensor(parts, layout=torch.jagged)

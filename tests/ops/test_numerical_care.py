@@ -941,3 +941,14 @@ def test_interpolation_by_weights_of_another_dtype():
     for weight in (torch.tensor([1, 2], dtype=torch.uint8), x.double(), x.half()):
         with pytest.raises(RuntimeError, match="float32 for `weight` but got dtype"):
             torch.lerp(x, 2 * x, weight)
+
+
+def test_gradients_of_logistic_margins_keep_small_numbers():
+    """-t / (1 + exp(t x)) is exp(-t x) far out, also where it is computed by smaller operators."""
+    x, t = doubles([[40.0, 60.0], [-50.0, 45.0]]), doubles([[1.0, 1.0], [-1.0, 1.0]])
+    want = -t / (1 + torch.exp(x * t))
+    backward = functools.partial(torch.ops.aten.soft_margin_loss_backward, reduction=0)
+    one = torch.ones_like(x)
+    for found in (backward(one, x, t), vmap(backward)(one, x, t),
+                  vmap(vmap(backward))(one, x, t)):
+        np.testing.assert_allclose(found.numpy(), want.numpy(), rtol=1e-14)

@@ -17,5 +17,6 @@ print(sorted(m for m in sys.modules if m.split(".")[:1] == ["pullback"]
 
 
 def test_a_model_and_its_optimizer_load_no_compiler():
-    out = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    out = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True,
+                         check=True)
     assert out.stdout.strip() == "[]"

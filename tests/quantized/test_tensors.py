@@ -87,6 +87,32 @@ def test_per_channel_parameters_follow_their_channels():
         q.sort(0)
 
 
+def test_numbers_are_written_with_the_parameters_of_their_channels():
+    x = torch.arange(1.0, 7.0).reshape(2, 3)
+    scales, zeros = torch.tensor([0.5, 0.25]), torch.tensor([1, 2])
+    for key, value in ((0, 1.0), ((0, 0), 2.0), (slice(None), 3.0), ((slice(None), 1), 1.5),
+                       ((slice(None), 1), torch.tensor([1.0, 2.0])), ([1, 0], torch.ones(3))):
+        q = torch.quantize_per_channel(x, scales, zeros, 0, torch.qint8)
+        memory, want = q.int_part, x.clone()
+        q[key] = want[key] = value
+        assert torch.equal(q.dequantize(), want) and q.int_part is memory
+        other = torch.quantize_per_channel(x, scales, zeros, 0, torch.qint8)
+        other[key] = torch.quantize_per_tensor(want[key], 0.5, 0, torch.qint8)
+        assert torch.equal(other.dequantize(), want)
+    four = torch.quantize_per_channel(x[:, :2], scales, zeros.float(), 0, torch.quint4x2)
+    with pytest.raises(RuntimeError, match="share bytes"):
+        four[0] = 1.0
+
+
+def test_four_bits_stay_packed():
+    x = torch.arange(8.0).reshape(2, 4)
+    q = torch.quantize_per_channel(x, torch.tensor([0.5, 0.5]), torch.zeros(2), 0, torch.quint4x2)
+    for other in (q.detach(), q.clone(), q.data, copy.deepcopy(q), pickle.loads(pickle.dumps(q))):
+        assert other.shape == (2, 4) and other.stride() == (4, 1) and other.stride(0) == 4
+        assert torch.equal(other.dequantize(), x.clamp(max=7.5))
+        assert other.int_repr().shape == (4,)
+
+
 def test_what_leaves_the_range_is_refused():
     q = made(2, 2)
     for f in (torch.sum, lambda t: t @ t, torch.prod):
@@ -141,3 +167,17 @@ def test_vmap_gives_examples_with_scales_of_their_own():
     back = torch.func.vmap(lambda v: v.relu().dequantize(), in_dims=1)(
         torch.quantize_per_channel(x, scales, torch.zeros(3), 0, torch.qint8))
     assert back.shape == (4, 3)
+
+
+def test_memory_formats_and_numbers():
+    x = torch.randn(1, 2, 3, 4).contiguous(memory_format=torch.channels_last)
+    scales, zeros = torch.tensor([0.1, 0.2]), torch.tensor([0, 1])
+    for q in (torch.quantize_per_tensor(x, 0.1, 3, torch.quint8),
+              torch.quantize_per_channel(x, scales, zeros, 1, torch.qint8)):
+        assert q.stride() == q.dequantize().stride() == x.stride()
+        assert q.is_contiguous(memory_format=torch.channels_last)
+        assert q.contiguous().is_contiguous()
+    q = torch.quantize_per_tensor(torch.tensor([2.0, -1.0]), 0.5, 3, torch.quint8)
+    assert int(q[0]) == 2 and int(q[1]) == -1 and float(q[1]) == -1.0
+    with pytest.raises(TypeError, match="unsupported ScalarType QUInt8"):
+        q.numpy()

@@ -68,9 +68,11 @@ def _joined(mask_mods: tuple, join: Callable, start: bool) -> Callable:
     return mask
 
 
-def _everywhere(function: Callable, shape: tuple, device, *scores: Tensor) -> Tensor:
+def _everywhere(function: Callable, shape: tuple, device, *scores: Tensor,
+                batch: Tensor | None = None) -> Tensor:
     """A function of single indices, at all of them."""
     indices = [ops.arange(n, device=device) for n in shape]
+    indices[0] = indices[0] if batch is None else batch
     front = (0,) * len(scores)
     for place in (3, 2, 1, 0):
         dims = tuple(0 if k == place else None for k in range(4))
@@ -161,34 +163,58 @@ def flex_attention(
     *,
     return_aux: AuxRequest | None = None,
 ):
-    """Attention of (batch, head, token, feature) tensors; a query that sees nothing gets zeros."""
+    """Attention of (batch, head, token, feature) tensors; a query that sees nothing gets zeros.
+
+    The tokens may be the ragged dim of nested tensors: indices are those in the sequence.
+    """
     if {query.ndim, key.ndim, value.ndim} != {4}:
         raise errors.ShapeError(
             "flex_attention: query, key and value must have 4 dimensions, got "
             f"{query.ndim}, {key.ndim} and {value.ndim}")
-    heads = query.shape[1]
-    if key.shape[1] != heads:
-        if not enable_gqa or heads % key.shape[1]:
-            raise errors.ShapeError(
-                f"flex_attention: {heads} heads of queries and {key.shape[1]} of keys; "
-                "enable_gqa=True lets groups of queries share them")
-        key, value = (t.repeat_interleave(heads // t.shape[1], 1) for t in (key, value))
-    kind = "float64" if query.dtype.name == "float64" else "float32"
+    if query.shape[1] != key.shape[1] and (
+            not enable_gqa or query.shape[1] % key.shape[1]):
+        raise errors.ShapeError(
+            f"flex_attention: {query.shape[1]} heads of queries and {key.shape[1]} of keys; "
+            "enable_gqa=True lets groups of queries share them")
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    score_mod = None if score_mod is _identity else score_mod
+    mask_mod = None if block_mask is None else block_mask.mask_mod
+    if query.is_nested or key.is_nested or value.is_nested:
+        from ...nested.flex import attend_nested
+
+        found = attend_nested(attend, query, key, value, score_mod, mask_mod, scale)
+    else:
+        found = attend(query, key, value, score_mod, mask_mod, scale)
+    out, lse, highest = found
+    if return_aux is not None:
+        return out, AuxOutput(lse if return_aux.lse else None,
+                              highest if return_aux.max_scores else None)
+    return (out, lse) if return_lse else out
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, score_mod: Callable | None,
+           mask_mod: Callable | None, scale: float, batch: Tensor | None = None,
+           inside: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """The results, the logarithms of the sums, and the highest scores.
+
+    `batch`: the numbers of the rows, for the functions; `inside`: which keys there are.
+    """
+    groups = query.shape[1] // key.shape[1]
+    if groups != 1:
+        key, value = (t.repeat_interleave(groups, 1) for t in (key, value))
+    kind = "float64" if query.dtype.name == "float64" else "float32"
     scores = (query.to(kind) @ key.to(kind).transpose(-2, -1)) * scale
     shape = tuple(scores.shape)
-    if score_mod is not None and score_mod is not _identity:
-        scores = _everywhere(score_mod, shape, query.device, scores).to(kind)
-    if block_mask is not None:
-        seen = _everywhere(block_mask.mask_mod, shape, query.device)
+    if score_mod is not None:
+        scores = _everywhere(score_mod, shape, query.device, scores, batch=batch).to(kind)
+    if mask_mod is not None:
+        seen = _everywhere(mask_mod, shape, query.device, batch=batch)
         scores = scores.masked_fill(~seen, -math.inf)
+    if inside is not None:
+        scores = scores.masked_fill(~inside, -math.inf)
     top = scores.detach().amax(-1, keepdim=True)
     top = top.masked_fill(top == -math.inf, 0.0)
     weights = (scores - top).exp()
     total = weights.sum(-1, keepdim=True)
     out = (weights / total.masked_fill(total == 0, 1.0)).to(query.dtype) @ value
-    lse = (total.log() + top).squeeze(-1)
-    if return_aux is not None:
-        found = scores.amax(-1) if return_aux.max_scores else None
-        return out, AuxOutput(lse if return_aux.lse else None, found)
-    return (out, lse) if return_lse else out
+    return out, (total.log() + top).squeeze(-1), scores.amax(-1)

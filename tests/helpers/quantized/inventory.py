@@ -5,6 +5,8 @@ the group to their programs (`programs.py`).
 """
 
 import io
+import json
+from pathlib import Path
 
 import pullback as torch
 from pullback import nn
@@ -12,12 +14,14 @@ from pullback.ao import quantization as tq
 from pullback.aot import aot_module
 from pullback.decomp import get_decompositions
 from pullback.graph.make_fx import make_fx
+from pullback.testing.two_tensor import TwoTensor
 from tests.helpers.quantized import aten_programs, namespace_programs, vendor_programs
 from tests.helpers.quantized.models import draw
 from tests.helpers.quantized.programs import Dense, Tests, check
 from tests.helpers.wrapper_programs import programs as wrapper_programs
 
 aten, F = torch.ops.aten, nn.functional
+DATA = Path(__file__).parents[2] / "data" / "quantized.json"
 
 # ---------------------------------------------------------------------------------------------
 # Fake quantisation: rounded numbers, with the derivative of what was not
@@ -227,10 +231,7 @@ def compiled(module):
 
 def wrapped():
     """`tests/capture/test_subclasses.py` runs these programs: captured, with their gradients."""
-    from tests.capture import test_subclasses
-
-    known = wrapper_programs(torch, test_subclasses.TwoTensor)
-    assert {"nested_wrapper", "nested_and_others"} <= {*known} <= {*test_subclasses.PROGRAMS}
+    assert {"nested_wrapper", "nested_and_others"} <= {*wrapper_programs(torch, TwoTensor)}
 
 
 TOGETHER = "capture/test_subclasses.py::test_results_are_those_of_eager"
@@ -251,10 +252,9 @@ RECORDED = "quantized/test_recorded.py::test_models"
 def recorded(*names):
     """Models of `models.py`."""
     from tests.helpers.quantized import models
-    from tests.quantized import test_recorded
 
     known = {m.__name__ for m in models.MODELS}
-    assert {*names} <= known and {f"model {n}" for n in names} <= {*test_recorded.recorded()}
+    assert {*names} <= known and {f"model {n}" for n in names} <= {*json.loads(DATA.read_text())}
     Tests({"forward": RECORDED}).run("forward")
 
 
