@@ -255,6 +255,8 @@ def __getattr__(name: str):
         value = importlib.import_module(f".{_LAZY[name]}", __package__)
     elif name in _FROM:
         value = getattr(importlib.import_module(f".{_FROM[name]}", __package__), name)
+    elif name in _files():  # asked before the table, all of which is searched for what is none
+        value = importlib.import_module(f".{name}", __package__)
     elif name in _operators:
         value = getattr(_operators, name)
     elif name == "__all__":
@@ -270,10 +272,23 @@ def __getattr__(name: str):
     return value
 
 
+def _files() -> frozenset[str]:
+    """The files and packages of this package, by their names."""
+    global _found
+    if _found is None:
+        import pkgutil
+
+        _found = frozenset([m.name for m in pkgutil.iter_modules(__path__)])
+    return _found
+
+
+_found: frozenset[str] | None = None
+
+
 def _exported() -> list[str]:
     """What `from pullback import *` brings, as PyTorch has it: all public names but modules."""
     modules = {name for name, value in globals().items() if type(value) is type(_sys)}
-    return [name for name in dir(_sys.modules["pullback"])
+    return [name for name in sorted({*dir(_sys.modules["pullback"]), *_writing()})
             if name[0] != "_" and (name == "compile" or name not in modules | {*_LAZY})]
 
 
@@ -282,9 +297,8 @@ class _Package(type(_sys)):
 
     @property
     def __dict__(self) -> dict:
-        for name in _later():
-            if name not in globals():
-                __getattr__(name)
+        for name in {*_later(), *_not_listed()} - globals().keys():
+            __getattr__(name)
         return globals()
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -298,6 +312,22 @@ class _Package(type(_sys)):
 def _later() -> set[str]:
     """Names that are loaded on demand."""
     return {*_LAZY, *_FROM, *(name for name, _, _, _ in _catalog.PUBLIC)}
+
+
+def _writing() -> set[str]:
+    """In-place operators as functions: `relu_`, `_foreach_add_`."""
+    found = {f"{name}_" for name, _, _, kinds in _catalog.PUBLIC if "i" in kinds}
+    return found | {f"{name}_" for name, _, _, _ in _catalog.PUBLIC
+                    if name.startswith("_foreach_") and hasattr(_operators, f"{name}_")}
+
+
+def _not_listed() -> set[str]:
+    """Names that `dir` does not show, and PyTorch's package holds."""
+    import importlib
+
+    places = importlib.import_module("pullback.torch.install").PLACES
+    modules = {path[6:] for path in places if path.startswith("torch._") and path.count(".") == 1}
+    return {"torch", "__all__", *_writing(), *modules}
 
 
 _sys.modules[__name__].__class__ = _Package

@@ -47,7 +47,8 @@ class Policy:
         state.autocast = None
         try:
             if target is not None:
-                flat = tuple([self.cast(v, target) for v in flat])
+                # from the last to the first, as PyTorch's graphs show it
+                flat = tuple([self.cast(v, target) for v in reversed(flat)][::-1])
             return bind(ov, flat)
         finally:
             state.autocast = self

@@ -20,7 +20,6 @@ from ..array.lazy import ARRAYS, marks_of
 from ..core import events, tape
 from ..core.handle import Tensor, cell_of, make
 from ..core.overload import overload
-from ..cut.settings import config
 from ..cut.split import collector_paused
 from ..graph.dialect import TABLE, Dialect
 from ..graph.make_fx import Recorder, fake_of

@@ -149,7 +149,7 @@ class AotFunction(Compiled):
         def halves() -> tuple:
             with compiling(number(), "joint"):
                 module, inputs = layout.module, examples(layout.module)
-                count = len(layout.slots) + layout.tokens
+                count = len(layout.slots) + layout.tokens + layout.states
                 inputs = [inputs[:count], inputs[count:]]
                 if config.joint_custom_pass is not None:
                     module = config.joint_custom_pass(module, inputs)

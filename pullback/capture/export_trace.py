@@ -6,8 +6,9 @@ constants.  Read next: `export.py`, which makes the graphs that users see of it.
 
 from __future__ import annotations
 
+import contextlib
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -162,7 +163,7 @@ def trace(
         recorder, table, pre_dispatch, pre_dispatch if switches is None else switches)
     if sizes is not None:
         sizes.data = True
-    with reals.computing(sizes is not None):
+    with reals.computing(sizes is not None), _refusing_writes(joint):
         dialect = standard("aot", whole=True) if for_reading else TABLE
         found = capture(traced, flat, spec, table, level=level, dialect=dialect, sizes=sizes)
     _refuse_frozen(level)
@@ -269,9 +270,23 @@ def _refuse(found: Exported) -> None:
     if joint.differentiable:
         for m in joint.mutated:
             if m.tracked or found.tensors[m.input].requires_grad:
-                raise _refused(
-                    "Found a graph input that requires gradients, and received a mutation.",
-                    found, m.input, ["write to a copy: x = x.clone()", "or detach() it before"])
+                raise _refused(_WRITTEN, found, m.input, _CLONE)
+
+
+_WRITTEN = "Found a graph input that requires gradients, and received a mutation."
+_CLONE = ["write to a copy: x = x.clone()", "or detach() it before"]
+
+
+@contextlib.contextmanager
+def _refusing_writes(joint: bool) -> Iterator[None]:
+    """The same where autograd refuses it: inputs of a joint graph are its leaves."""
+    try:
+        yield
+    except errors.LeafWriteError as error:
+        if not joint:
+            raise
+        said = str(error).splitlines()[0]
+        raise errors.ExportError(errors.text(_WRITTEN, said, _CLONE)) from error
 
 
 def _refused(what: str, found: Exported, number: int, cure: str | list[str]) -> Exception:

@@ -528,6 +528,12 @@ class Program:
             raise errors.NotDifferentiable(errors.text(
                 f"gradients of gradients do not go through a compiled function that {what} "
                 f"({errors.describe_place(where)})", cure=cure))
+        if self.random and getattr(self.layout, "states", 0):
+            raise errors.NotDifferentiable(errors.text(
+                "draws of a compiled function are functions of a seed, and gradients of gradients "
+                f"would have to make them once more ({errors.describe_place(node.where)})",
+                "aot.config.functionalize_rng_ops is True",
+                "set it to False, or differentiate twice without compiling"))
         if self.inner:
             raise errors.NotDifferentiable(errors.text(
                 "a compiled function returned a leaf that it made itself, and gradients of "

@@ -91,30 +91,36 @@ def kernel_of(node: object, graphs: dict | None = None) -> Callable:
         named = {k: _map(v, take) for k, v in kwargs.items()}
         out = evaluate(target, filled, named)
         if custom:
-            _refuse_other_shapes(node, out)
+            _refuse_other_results(node, out)
         return np.empty(0, np.float32) if nothing else out
 
     return run
 
 
-def _refuse_other_shapes(node: object, out: object) -> None:
+def _refuse_other_results(node: object, out: object) -> None:
     """Refuse results of an operator of the user's that are not as its fake, or its first call,
     has them: memory was laid out for those."""
     value = node.meta.get("val")
     many = isinstance(value, (tuple, list))
-    pairs = zip(value, out) if many and isinstance(out, (tuple, list)) else [(value, out)]
-    for example, array in pairs:
+    given = list(out) if isinstance(out, (tuple, list)) else [out]
+    if many and len(given) != len(value):
+        raise _other_results(node, f"{len(given)} results", len(value))
+    for example, array in zip(value if many else [value], given):
         if not isinstance(array, np.ndarray) or not hasattr(example, "shape"):
             continue
         shape = tuple(example.shape)
         if all(type(n) is int for n in shape) and shape != array.shape:
-            raise errors.MetadataMismatchError(errors.text(
-                f"{node.target} returned shape {list(array.shape)} in a compiled function that "
-                f"was made for {list(shape)} ({errors.user_line()})",
-                ["the shape is that of its fake, or of its first call if it has none",
-                 f"called at {(node.stack_trace or 'an unknown line').strip()}"],
-                "register a fake that says the shape for all arguments; a size that values decide "
-                "is get_ctx().new_dynamic_size(), or keep the operator outside"))
+            raise _other_results(node, f"shape {list(array.shape)}", list(shape))
+
+
+def _other_results(node: object, got: str, expected: object) -> Exception:
+    return errors.MetadataMismatchError(errors.text(
+        f"{node.target} returned {got} in a compiled function that was made for {expected} "
+        f"({errors.user_line()})",
+        ["expected is what its fake says, or what its first call gave if it has none",
+         f"called at {(node.stack_trace or 'an unknown line').strip()}"],
+        "register a fake that says the shape for all arguments; a size that values decide "
+        "is get_ctx().new_dynamic_size(), or keep the operator outside"))
 
 
 def on_arrays(target: Callable) -> Callable:

@@ -118,8 +118,9 @@ class Artifacts:
 class Remembered:
     """The entries of one joint graph."""
 
-    def __init__(self, key: str, codec: Any = None) -> None:
+    def __init__(self, key: str, codec: Any = None, steady: bool = False) -> None:
         self.key, self.codec = key, codec or Native()
+        self.steady = steady  # would a cut of now be the same?
         self.cut: str | None = None  # what forward and backward must agree on: how it was cut
         self.counted = ""  # hit or miss
         self.facts = self._read("facts", dict.fromkeys(_FACTS, (list, bool)))
@@ -149,8 +150,9 @@ class Remembered:
         if cut and self.cut not in (None, cut):
             kept = None
         elif cut and name == "forward" and self.cut is None:
-            other = self._part("backward")  # else a cut of now would have to be the same
-            kept = None if other is None or other["cut"] != cut else kept
+            other = self._part("backward")  # nobody may have called it yet
+            same = self.steady if other is None else other["cut"] == cut
+            kept = kept if same else None
         if kept is None or differentiable and name != "fused" and not cut:
             return self._looked_for(None)
         found = self.codec.load(name, kept, f"{self.key}.{name}_code", program.joint.module)
@@ -224,7 +226,9 @@ def recall(joint: Joint, usual: bool, fuse: bool, flags: str,
             raise NoKey("there is no C compiler") from None
         facts = (fuse, flags, repr(getattr(joint.module, "diary", None)),
                  partitioner and _uuid("_inductor.config.custom_partitioner_fn", partitioner))
-        return Remembered(joint_key(joint, joint.module, facts, *identity(tools)))
+        steady = partitioner is None and (
+            config.activation_memory_budget_runtime_estimator != "profile")
+        return Remembered(joint_key(joint, joint.module, facts, *identity(tools)), steady=steady)
     except NoKey as reason:
         return bypass(str(reason))
 

@@ -16,7 +16,7 @@ from ..graph.graph_module import GraphModule
 from ..graph.node import Node
 from .partition import Partition
 from .report import Report, row
-from .split import PartitionError, ancestors, extract, is_number
+from .split import PartitionError, ancestors, extract, is_number, is_of_backward
 
 is_sym_node = is_number
 
@@ -89,7 +89,7 @@ def _extract_fwd_bwd_modules(
     first, second, said, more = _extract_fwd_bwd_outputs(
         joint_module, num_fwd_outputs=num_fwd_outputs)
     places = [n for n in joint_module.graph.nodes if n.op == "placeholder"]
-    tangents = [n for n in places if "tangents" in n.name and not omit_aot_autograd_runtime]
+    tangents = [n for n in places if is_of_backward(n) and not omit_aot_autograd_runtime]
     primals = [n for n in places if n not in tangents]
     saved = [*saved_values, *(saved_opaque_nodes or ()), *saved_sym_nodes]
     nodes = joint_module.graph

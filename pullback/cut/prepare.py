@@ -19,6 +19,7 @@ from operator import getitem
 from typing import Any
 
 from ..array import dtype as dt
+from ..array.generator import Generator
 from ..array.random import default_generator
 from ..array.size import is_symbolic
 from ..core.handle import Tensor, make
@@ -30,10 +31,10 @@ from ..graph.traits import cost_of, trait
 from ..table.packets import ops
 from ..threads.blocks import uncast
 from .settings import config
-from .split import is_number, policy
+from .split import is_number, is_of_backward, policy
 
 
-class _Step:
+class target:
     """A Python function as a target whose text is the same in every process."""
 
     def __init__(self, function: Callable) -> None:
@@ -47,26 +48,27 @@ class _Step:
         return self.__name__
 
 
-@_Step
+@target
 def get_rng_state() -> Tensor:
     """The state of the default generator, as a tensor of its own."""
     return default_generator.get_state()
 
 
-def _drawn(op: Callable, args: tuple, kwargs: dict) -> Any:
+def drawn(op: Callable, args: tuple, kwargs: dict) -> Any:
+    """What an operator draws for arrays or tensors."""
     handles = [a if isinstance(a, Tensor) or not hasattr(a, "dtype") else make(a) for a in args]
     with uncast():
         return op(*handles, **kwargs)
 
 
-@_Step
+@target
 def draw_from(state: Any, op: Callable, *args: Any, **kwargs: Any) -> Any:
     """What `op` draws from a state of the generator, which is left behind the draw."""
     default_generator.set_state(state if isinstance(state, Tensor) else make(state))
-    return _drawn(op, args, kwargs)
+    return drawn(op, args, kwargs)
 
 
-@_Step
+@target
 def run_with_rng_state(state: Any, op: Callable, *args: Any, **kwargs: Any) -> Any:
     """What `op` drew from a state of the generator, which is not changed."""
     present = default_generator.get_state()
@@ -76,10 +78,10 @@ def run_with_rng_state(state: Any, op: Callable, *args: Any, **kwargs: Any) -> A
         default_generator.set_state(present)
 
 
-@_Step
+@target
 def run_and_save_rng_state(op: Callable, *args: Any, **kwargs: Any) -> tuple:
     """The state of the generator, and what `op` draws."""
-    return get_rng_state(), _drawn(op, args, kwargs)
+    return get_rng_state(), drawn(op, args, kwargs)
 
 
 for _step in (run_with_rng_state, run_and_save_rng_state):  # as they print in PyTorch
@@ -107,6 +109,12 @@ def _with(module: GraphModule, rule: Callable, twice: bool) -> GraphModule:
     for node in [n for n in graph.nodes if rule(n) is not None]:
         rule(node)(graph, node)
     return GraphModule(module, graph)
+
+
+def draws_of_graph(graph: Graph) -> list[Node]:
+    """The calls in a graph that draw from the generator that all share."""
+    return [n for n in graph.nodes if n.op == "call_function" and cost_of(n.target) == "random"
+            and not any(isinstance(v, Generator) for v in (*n.args, *n.kwargs.values()))]
 
 
 def _drawn_again(node: Node) -> bool:
@@ -273,7 +281,7 @@ def spell_draws(forward: GraphModule, backward: GraphModule, count: int) -> None
         output.args = ((*results, *saved[:at], first, *saved[at:]),)
         places = [n for n in backward.graph.nodes if n.op == "placeholder"]
         old = next(n for n in places if n.name == name)
-        before = next((n for n in places if "tangents" in n.name), places[-1].next)
+        before = next((n for n in places if is_of_backward(n)), places[-1].next)
         with backward.graph.inserting_before(before):
             new = backward.graph.placeholder(f"rng_state_output_{number}")
         new.meta = dict(old.meta)

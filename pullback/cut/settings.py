@@ -67,7 +67,7 @@ _ACTING = {
     "debug_partitioner": (False, _SWITCH),  # print what is saved and what is computed again
     "enable_autograd_cache": (True, _SWITCH),  # may the disk remember what joint graphs led to?
     "force_non_lazy_backward_lowering": (False, _SWITCH),  # compile both passes at once
-    "functionalize_rng_ops": (False, _SWITCH),  # refuse draws that have no (seed, offset) state
+    "functionalize_rng_ops": (False, _SWITCH),  # are draws functions of a seed and an offset?
     "guess_tangent_strides_as_outputs": (True, _SWITCH),  # else row-major or channels last
     "joint_custom_pass": (None, _function),  # changes joint graphs before they are cut
     "saved_tensors_hooks_filtering_mode": (  # for hooks that are graphs: see packing.py

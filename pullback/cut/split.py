@@ -54,6 +54,11 @@ def is_tensor_node(node: Node) -> bool:
     return not is_number(node)
 
 
+def is_of_backward(node: Node) -> bool:
+    """Is an input given to the backward alone: a tangent, or the seed and the offset of draws?"""
+    return "tangents" in node.name or node.name.startswith(("bwd_seed", "bwd_base_offset"))
+
+
 def policy(node: Node) -> str:
     """What a checkpoint asked for this node: "MUST_SAVE", "PREFER_RECOMPUTE", ... or ""."""
     wish = node.meta.get("recompute")
@@ -101,8 +106,8 @@ class JointGraph:
         self.fwd_outputs = tuple(results[:num_fwd_outputs])
         self.bwd_outputs = tuple(results[num_fwd_outputs:])
         placeholders = [node for node in self.nodes if node.op == "placeholder"]
-        self.tangents = [node for node in placeholders if "tangents" in node.name]
-        self.primals = [node for node in placeholders if "tangents" not in node.name]
+        self.tangents = [node for node in placeholders if is_of_backward(node)]
+        self.primals = [node for node in placeholders if not is_of_backward(node)]
         self.static = {self.primals[k] for k in static}  # they are there whatever happens
         self.forward_results = set(_nodes_in(self.fwd_outputs))
         self.dependent = self._dependent_on_tangents()
@@ -271,7 +276,7 @@ def give_away(forward: GraphModule, backward: GraphModule, count: int) -> list[i
 def donated_places(backward: GraphModule) -> list[int]:
     """The numbers, among the saved tensors, of those that a backward graph may overwrite."""
     saved = [n for n in backward.graph.nodes
-             if n.op == "placeholder" and is_tensor_node(n) and "tangents" not in n.name]
+             if n.op == "placeholder" and is_tensor_node(n) and not is_of_backward(n)]
     return [i for i, n in enumerate(saved) if n.meta.get("donated")]
 
 

@@ -35,7 +35,7 @@ from ..memory.assign import assign
 from ..memory.versions import bump, mark_written
 from ..memory.views import may_write
 from ..table.arguments import no_match
-from ..table.effects import EffectType, register_effect
+from ..table.effects import EffectType, effect_of, register_effect
 from ..table.tags import Tag
 from ..threads.state import fast, state
 from .fallback import through
@@ -181,6 +181,7 @@ class CustomOpDef:
         self.__name__ = self._name
         self._schema_text = schema
         self._kernels: dict = {}  # device type -> function; None: any device
+        self._for_all = False  # is that one made of operators, so that it takes fakes, too?
         self._fake = self._backward = self._setup = self._jvp = self._vmap = None
         self._whole = None  # a function of operators, in place of all the rest
         self._autograd = None  # a function that calls the operator below autograd
@@ -345,8 +346,11 @@ class CustomOpDef:
 
     @property
     def lacks_fake(self) -> bool:
-        """Does nobody know its results without data?  Who only writes has none."""
-        return self._fake is None and bool(self.schema.returns or not self._written)
+        """Does nobody know its results without data?  Who only writes, or acts, has none."""
+        if self._fake is not None or self._for_all and None in self._kernels:
+            return False
+        return bool(self.schema.returns) or not self._written and (
+            effect_of(self._opoverload) is None)
 
     def _faked(self, *raw):
         """What the registered fake makes of arrays without data; who only writes needs none."""
@@ -363,8 +367,9 @@ class CustomOpDef:
         before = state.fakes, state.observers
         state.fakes.creates, state.observers.trace = True, None
         outer, running_fake = running_fake, FakeImplCtx()
+        fake = self._fake or (self._kernels.get(None) if self._for_all else None)
         try:
-            out = None if self._fake is None else self._call_user(self._fake, given)
+            out = None if fake is None else self._call_user(fake, given)
         finally:
             (state.fakes, state.observers), running_fake = before, outer
         found = [_facts(o) for o in (*self._listed(out, "the fake of "),

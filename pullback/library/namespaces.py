@@ -125,6 +125,8 @@ def _registered(op: CustomOpDef, function: Any, key: str) -> None:
     if function is not fallthrough_kernel and key.lower() not in _NEVER:
         space, name = _place(op, key)
         space[name] = function
+        if name is None:
+            op._for_all = key.lower().startswith("compositeexplicitautograd")
 
 
 def _withdrawn(qualname: str, function: Any, key: str) -> None:

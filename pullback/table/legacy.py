@@ -41,9 +41,11 @@ def find_legacy(entries: list[OpOverload], method: bool, args: tuple, kwargs: di
 
 
 def _warn(ov: OpOverload, old: Schema) -> None:
+    warn_of(ov.op.base_name, old.names, [f"{a.name}={a.name}" if a.has_default else a.name
+                                         for a in ov.schema.args if a.name in old.names])
+
+
+def warn_of(name: str, old: list[str], now: list[str]) -> None:
     """Say that the order is old: once, for all operators, as PyTorch does."""
-    now = [f"{a.name}={a.name}" if a.has_default else a.name
-           for a in ov.schema.args if a.name in old.names]
-    name = ov.op.base_name
-    errors.warn_once("legacy", f"{name}({', '.join(old.names)}): this order of arguments is "
+    errors.warn_once("legacy", f"{name}({', '.join(old)}): this order of arguments is "
                      f"deprecated ({errors.user_line()}). Write {name}({', '.join(now)})")

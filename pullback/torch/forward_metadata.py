@@ -157,7 +157,9 @@ def _told(t: Tensor, was: tuple, given: Tensor, keep: bool) -> InputAliasInfo:
 def _outputs(inputs: list[Tensor], outputs: list[Tensor]) -> tuple[list, list[Tensor]]:
     """How each output came about, and the intermediates that are results of the graph, too."""
     own = {id(t): i for i, t in enumerate(inputs)}
-    memory = {id(root_of(t)): i for i, t in reversed(list(enumerate(inputs)))}
+    numbered = list(enumerate(inputs))[::-1]
+    memory = {id(root_of(t)): i for i, t in numbered}
+    memory |= {id(cell_of(t)): i for i, t in numbered}  # what `detach()` gives has the same
     places = {id(o): i for i, o in enumerate(outputs)}
     roots = [root_of(o) for o in outputs]
     bases: list[Tensor] = []
@@ -166,8 +168,9 @@ def _outputs(inputs: list[Tensor], outputs: list[Tensor]) -> tuple[list, list[Te
         kind, base = OutputType.non_alias, None
         if id(o) in own:
             kind, base = OutputType.is_input, own[id(o)]
-        elif id(root) in memory:
-            kind, base = OutputType.alias_of_input, memory[id(root)]
+        elif id(root) in memory or id(cell_of(root)) in memory:
+            kind = OutputType.alias_of_input
+            base = memory.get(id(root), memory.get(id(cell_of(root))))
         elif root is not o and o.requires_grad and root.requires_grad:
             if id(root) in places:
                 kind = OutputType.alias_of_intermediate_base_is_user_output

@@ -57,6 +57,7 @@ PLACES = {
     "torch._inductor.compile_fx": "compile.backends",
     "torch._prims_common": "array.layout torch.crossref",
     "torch._prims": "decomp",
+    "torch._prims.rng_prims": "cut.prepare capture.seeded_draws",
     "torch._prims.utils": "array.layout torch.crossref",
     "torch._subclasses.fake_utils": "torch.crossref",
     "torch._dynamo.backends": "compile.backends",

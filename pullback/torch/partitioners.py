@@ -1,7 +1,8 @@
 """Parts of PyTorch's partitioners that programs and tests call by themselves.
 
 `_find_infinite_capacity_path` says why a cut is infinite, with the path; our own partitioner does
-so in the message of `PartitionError`.  `quantize_activation_fw` and `_bw` save marked values of a
+so in the message of `PartitionError`.  `_is_primal`, `_is_tangent` and so on sort the inputs of a
+joint graph.  `quantize_activation_fw` and `_bw` save marked values of a
 forward in eight bits; `capture/offload.py` does so for whole programs, by the setting.
 """
 
@@ -16,6 +17,7 @@ import pullback
 
 from .. import errors
 from ..capture.offload import quantising_options
+from ..cut.split import is_of_backward
 from ..graph.counters import counters
 from ..graph.graph import Graph
 from ..graph.node import Node
@@ -48,6 +50,27 @@ def _find_infinite_capacity_path(nx_graph: Mapping) -> list[tuple[str, str, str]
         path.append((tail, head, nx_graph[tail][head].get("reason", "unknown")))
         head = tail
     return path[::-1]
+
+
+# inputs of joint graphs, by their names
+
+
+def _is_fwd_seed_offset(node: Node) -> bool:
+    """Is it the seed or the base offset of draws of the forward?"""
+    return node.op == "placeholder" and node.name.startswith(("fwd_seed", "fwd_base_offset"))
+
+
+def _is_bwd_seed_offset(node: Node) -> bool:
+    """The same for draws of the backward."""
+    return node.op == "placeholder" and is_of_backward(node) and not _is_tangent(node)
+
+
+def _is_tangent(node: Node) -> bool:
+    return node.op == "placeholder" and "tangents" in node.name
+
+
+def _is_primal(node: Node) -> bool:
+    return node.op == "placeholder" and not (is_of_backward(node) or _is_fwd_seed_offset(node))
 
 
 # saved values in eight bits

@@ -328,3 +328,11 @@ def test_compiled_programs_cast_as_eager_ones(way):
     for a, b in zip(*found, strict=True):
         assert a.dtype is b.dtype
         torch.testing.assert_close(a, b, atol=0.05, rtol=0.05)
+
+
+def test_graphs_show_casts_from_the_last_argument_to_the_first():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        graph = torch.make_fx(torch.nn.functional.linear)(
+            torch.ones(2, 3), torch.ones(4, 3), torch.ones(4))
+    copies = graph.graph.find_nodes(op="call_function", target=torch.ops.aten._to_copy.default)
+    assert [n.args[0].name for n in copies] == ["bias_1", "weight_1", "input_1"]

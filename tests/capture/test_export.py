@@ -320,3 +320,16 @@ def test_views_of_what_is_written_are_read_anew():
         _, *out = graph(torch.ones(3, 3), y)
         torch.testing.assert_close(tuple(out), want)
     torch.testing.assert_close(torch.export.export(Viewed(), (y,)).module()(y), want)
+
+
+@pytest.mark.parametrize("leaf", [True, False])
+def test_writes_to_inputs_that_require_grad_are_refused_by_joint_graphs(leaf):
+    def f(x):
+        x.add_(1)
+        return [x * 2]
+
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Found a graph input that requires gradients"):
+        export.aot_export_joint_simple(f, (x if leaf else x * 1,), trace_joint=True)
+    with pytest.raises(RuntimeError, match="does not support input mutations"):
+        export.aot_export_joint_simple(f, (x,), trace_joint=False)

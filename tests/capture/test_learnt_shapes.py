@@ -102,6 +102,37 @@ def test_another_shape_than_the_learnt_one_is_refused():
     assert f(torch.tensor([1.0, 3.0, -2.0])).tolist() == [2, 6]
 
 
+def test_another_number_of_results_is_refused():
+    @torch.library.custom_op("learnt::ones", mutates_args=())
+    def ones(x: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.ones(2) for _ in range(int(x[0]))]
+
+    f = torch.compile(lambda x: sum(ones(x)))
+    assert f(torch.tensor([3.0])).tolist() == [3, 3]
+    with pytest.raises(errors.MetadataMismatchError, match=r"returned 2 results .* made for 3"):
+        f(torch.tensor([2.0]))
+
+
+def test_what_only_acts_needs_no_fake():
+    @torch.library.custom_op("learnt::note", mutates_args=())
+    def note(x: torch.Tensor, text: str) -> None:
+        seen.append((text, x.sum().item()))
+
+    def f(x):
+        note(x, "before")
+        note(x * 2, "after")
+        return x * 3
+
+    seen = []
+    note.register_effect(torch.library.EffectType.ORDERED)
+    for make in WAYS.values():
+        compiled = make(f)
+        seen.clear()
+        for _ in range(2):
+            assert compiled(torch.ones(2)).tolist() == [3, 3]
+        assert seen == [("before", 2.0), ("after", 4.0)] * 2
+
+
 def test_sizes_stay_numbers():
     f = torch.compile(lambda x: double(x).sum())
     assert [f(torch.ones(n)).item() for n in (3, 4, 5)] == [6, 8, 10]

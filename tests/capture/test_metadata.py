@@ -70,6 +70,14 @@ def test_as_recorded(name, keep):
     assert [a._version for a in args] == before  # the arguments themselves are left alone
 
 
+def test_detached_inputs_are_inputs():
+    found = run_functionalized_fw_and_collect_metadata(
+        lambda a, b: (b.detach(), (b * 2).detach(), b), keep_input_mutations=True)(
+            plain(), plain(True))
+    assert [(o.output_type.name, o.base_idx, o.requires_grad) for o in found.output_info] == [
+        ("alias_of_input", 1, False), ("non_alias", None, False), ("is_input", 1, True)]
+
+
 def test_nested_wrappers():
     nested = TwoTensor(TwoTensor(plain(), plain()), TwoTensor(plain(), plain()))
     found = run_functionalized_fw_and_collect_metadata(

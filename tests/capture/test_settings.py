@@ -84,15 +84,6 @@ def test_strides_of_tangents():
     assert [t.stride() for t in seen] == [(1, 4), (3, 1)]
 
 
-def test_draws_are_not_functionalized():
-    f = aot.aot_function(lambda x: pb.rand_like(x) * x, aot.nop)
-    with aot.config.patch(functionalize_rng_ops=True):
-        with pytest.raises(RuntimeError, match=r"rand_like cannot be functionalized.*py:"):
-            f(pb.ones(3))
-        assert aot.aot_function(loss, aot.nop)(pb.zeros(3)).item() == 3
-    f(pb.ones(3))
-
-
 def test_graphs_are_drawn(tmp_path):
     path = tmp_path / "joint.svg"
     f = aot.aot_function(loss, aot.draw_graph_compile(str(path)))

@@ -3,10 +3,11 @@
 import pytest
 
 import pullback as torch
-from pullback.aot import aot_function, make_boxed_compiler
+from pullback.aot import aot_function, make_boxed_compiler, nop
 from pullback.array import dtype as dt
 from pullback.core.op import registry
 from pullback.core.overload import overload_of
+from pullback.decomp import get_decompositions
 from pullback.errors import DataDependentError
 from pullback.testing import samples
 from pullback.torch.dialect import dialect
@@ -140,3 +141,26 @@ def test_second_derivatives_are_the_same(name):
     for dtype in (dt.float64, dt.complex128) if registry[name].complex else (dt.float64,):
         for call, given, label in list(_programs(name, dtype))[:3]:
             _agree(_gradients(call), given, 1, f"second derivative of {label}")
+
+
+def backward_of(f, *args, **options):
+    seen = []
+    out = aot_function(f, nop, lambda module, _: seen.append(module) or module, **options)(*args)
+    out.sum().backward()
+    return seen[0].code
+
+
+def test_sizes_in_formulas_are_numbers():
+    """PyTorch's formulas divide by a `Scalar`, whether it is known or a symbol."""
+    x = torch.ones(3, 4, requires_grad=True)
+    assert "div.Scalar(expand, 12)" in backward_of(torch.mean, x)
+    assert "div.Scalar(expand, mul)" in backward_of(torch.mean, x, dynamic=True)
+    code = backward_of(lambda x: x * x.shape[0], x, dynamic=True)  # of the user: a tensor's place
+    assert "mul.Tensor(tangents_1, sym_size_int)" in code
+
+
+def test_decompositions_of_a_backward_call_overloads_for_tensors():
+    table = get_decompositions([torch.ops.aten.gelu, torch.ops.aten.gelu_backward])
+    x = torch.ones(3, requires_grad=True)
+    code = backward_of(torch.nn.functional.gelu, x, decompositions=table)
+    assert "mul.Tensor(primals_1, 0.7071067811865476)" in code and ".Scalar(" not in code

@@ -444,3 +444,19 @@ def test_the_older_way():
             older.custom_op(name, schema)
     with pytest.raises(ValueError, match="to have name"):
         older.custom_op(name, lambda x: x)
+
+
+def test_kernels_for_every_device_take_fakes(lib):
+    """`CompositeExplicitAutograd`: a kernel made of operators says the shapes, too."""
+    lib.define("halves(Tensor x, float by) -> Tensor[]")
+    lib.impl("halves", lambda x, by: [x[:1] * by, x[1:] / by], "CompositeExplicitAutograd")
+
+    def f(x):
+        first, second = torch.ops.tests_use.halves(x.sin(), 2.0)
+        return first.sum() + second.sum()
+
+    compiled = torch.compile(f, fullgraph=True, dynamic=True)
+    for n in (3, 5):
+        assert torch.allclose(compiled(torch.ones(n)), f(torch.ones(n)))
+    graph = torch.make_fx(f, tracing_mode="symbolic")(torch.ones(3))
+    assert "torch.ops.tests_use.halves.default(sin, 2.0)" in graph.code

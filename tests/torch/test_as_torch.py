@@ -142,6 +142,17 @@ def test_versions_compare_by_number(low, high):
     assert TorchVersion("2.0") == "2.0.0" and TorchVersion(low) == low
 
 
+def test_who_copies_the_namespace_gets_every_name():
+    copied = types.ModuleType("copied")
+    copied.__dict__.update(vars(pullback))
+    x = pullback.tensor([-1.0, 4.0])
+    copied.relu_(x)
+    copied._foreach_sqrt_([x])
+    assert x.tolist() == [0.0, 2.0] and copied.add(x, 2, x).tolist() == [0.0, 6.0]
+    assert copied.torch is pullback and "relu_" in copied.__all__ and copied._VF.exp(x)[0] == 1
+    assert {*dir(pullback), *copied.__all__} <= set(vars(copied))
+
+
 def test_all_is_taken_back():
     importlib.import_module("pullback.nn.modules")  # a module of ours: it stays where it is
     finders, attributes = list(sys.meta_path), set(vars(pullback.nn))

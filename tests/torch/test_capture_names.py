@@ -314,6 +314,39 @@ def test_compilers_are_told_what_a_backward_may_overwrite():
         TracingContext.get()
 
 
+def test_a_context_of_ones_own():
+    from pullback._guards import TracingContext, tracing
+
+    mode = torch._subclasses.fake_tensor.FakeTensorMode()
+    with tracing(TracingContext(mode)) as made:
+        assert TracingContext.get() is made and made.fake_mode is mode
+        with tracing(None):
+            assert TracingContext.try_get() is None
+        assert made.fw_metadata.bw_donated_idxs is None
+    assert TracingContext.try_get() is None
+
+
+def test_inputs_of_joint_graphs():
+    from pullback._functorch import partitioners
+    from pullback._prims.rng_prims import run_with_seed_and_offset
+
+    seen = []
+
+    def cut(joint, inputs, **options):
+        kinds = ("primal", "fwd_seed_offset", "tangent", "bwd_seed_offset")
+        inputs_of = joint.graph.find_nodes(op="placeholder")
+        seen.extend([n.name for n in inputs_of if getattr(partitioners, f"_is_{kind}")(n)]
+                    for kind in kinds)
+        seen.append([n.target for n in joint.graph.nodes].count(run_with_seed_and_offset))
+        return partitioners.default_partition(joint, inputs, **options)
+
+    with torch._functorch.config.patch(functionalize_rng_ops=True):
+        f = aot_function(lambda x: torch.rand_like(x) * x, lambda g, _: g, partition_fn=cut)
+        f(torch.ones(2, requires_grad=True))
+    assert seen == [["primals_1"], ["fwd_seed_1", "fwd_base_offset_1"], ["tangents_1"],
+                    ["bwd_seed_1", "bwd_base_offset_1"], 1]
+
+
 # passes of one's own
 
 

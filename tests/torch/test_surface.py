@@ -414,3 +414,13 @@ def test_import_stays_cheap():
     with warnings.catch_warnings():
         subprocess.run([sys.executable, "-c", code], check=True,
                        env={"PYTHONPATH": f"{torch.__path__[0]}/.."})
+
+
+def test_functions_below_those_of_layers_take_out():
+    x, place = torch.linspace(-4, 4, 5), torch.empty(0)
+    for name, *rest in (("hardsigmoid",), ("leaky_relu", 0.1), ("elu",), ("silu",), ("mish",),
+                        ("hardswish",), ("hardtanh", -1.0, 1.0)):
+        want = getattr(torch.nn.functional, name)(x, *rest)
+        function = getattr(torch._C._nn, name)
+        assert torch.equal(function(x, *rest), want)
+        assert function(x, *rest, out=place) is place and torch.equal(place, want)

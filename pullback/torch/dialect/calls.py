@@ -76,10 +76,13 @@ class TorchDialect(Dialect):
             args = _bounded(args, _SLICES[ov.name])
         elif forward and "pin_memory" not in kwargs and not _inside(recorder.composing):
             kwargs = {**kwargs, **added(ov, any(isinstance(v, Node) for v in flat))}
+        number = args[1] if len(args) == 2 else None
+        number = flat[1] if isinstance(number, Node) else number  # a size that is a symbol
         if ov.op.with_number and len(args) == 2 and not kwargs and (
-                isinstance(args[1], (int, float, complex)) and self._compiled(recorder, args[1])):
+                isinstance(number, (int, float, complex, Symbolic))
+                and self._compiled(recorder, number)):
             ov = overload(ov.op.with_number)
-            self._numbers[id(args[1])] = args[1]
+            self._numbers[id(number)] = number
         if forward and ov.name in _CORRECTED and not kwargs and len(args) > 1 and (
                 args[1] is not None and calling.by is not ov):
             kwargs = {"correction": 1}  # of the overload that PyTorch chooses for `x.std(1)`
@@ -90,7 +93,7 @@ class TorchDialect(Dialect):
 
         And did not stand in the place of a tensor in the user's call?
         """
-        if recorder.pulled is None:
+        if recorder.pulled is None or recorder.origin is not None:  # of a decomposition in Python
             return _composed(recorder.composing)
         return self._numbers.get(id(number)) is number or of_formula(recorder.pulled, number)
 

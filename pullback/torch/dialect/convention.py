@@ -30,6 +30,7 @@ from ...capture.effects.storages import GrowStorage, ShrinkStorage
 from ...capture.joint import Joint
 from ...capture.layouts import coerced, strides_of
 from ...capture.results import root_of
+from ...capture.seeded_draws import SeededDraws
 from ...capture.subclasses import Inside
 from ...core.handle import Tensor, make
 from ...core.overload import overload
@@ -175,6 +176,10 @@ class Layout:
         self.tokens = self.late = 0  # inputs before and after all others that stand for effects
         if effectful(self.graph):
             forward, backward = self._threaded(forward, backward)
+        self.draws: SeededDraws | None = None
+        self.states = 0  # inputs of each pass that stand for random numbers
+        if config.functionalize_rng_ops:
+            forward, backward = self._seeded(forward, backward)
         self.count = len(forward)
         self._finish(forward, backward, writes)
         name = joint.module.__class__.__name__
@@ -185,7 +190,8 @@ class Layout:
         joint = self.joint
         if joint.differentiable:  # partitioners get a function of two lists
             results = [*forward, *backward]
-            inputs, late = len(self.slots) + self.tokens, len(self.tangents) + self.late
+            inputs = len(self.slots) + self.tokens + self.states
+            late = len(self.tangents) + self.late + self.states
             given = [0] * inputs, [0] * late
             self.graph.trees = Trees(("primals", "tangents"), tree_flatten(given)[1],
                                      tree_flatten([0] * len(results))[1])
@@ -393,6 +399,15 @@ class Layout:
             [copied[n] if isinstance(n, Node) else n for n in some] for some in (forward, backward))
         return [*found.last, *forward], [*backward, *found.late]
 
+    def _seeded(self, forward: list, backward: list) -> tuple[list, list]:
+        """The graph with draws as functions of seeds and offsets, and its results then."""
+        passes = ("fwd", "bwd") if self.joint.differentiable else ("fwd",)
+        self.draws, self.states = SeededDraws(self.graph, passes), 2
+        ends, made = self.draws.ends, self.draws.made
+        self.new = {old: made.get(n, n) for old, n in self.new.items()}
+        forward, backward = ([made.get(n, n) for n in some] for some in (forward, backward))
+        return [*forward, ends["fwd"]], [*backward, ends["bwd"]] if backward else []
+
     def _backward(self) -> list:
         """A gradient or None for every input; then what else the backward computes."""
         joint = self.joint
@@ -430,12 +445,15 @@ class Layout:
         take = [(kept.get(k), self.position.get(k)) for k in range(self.joint.forward_count)]
         count, as_given = self.count, not self.joint.differentiable
         pieces, tokens, beside = self.pieces, [None] * self.tokens, self.resized
+        draws = self.draws
 
         def run(*arrays, values=None):
             args = [make(arrays[what]) if kind == "input" else
                     what if kind == "value" else numbers[what].value(values.__getitem__)
                     for kind, what in slots]
             args = [*tokens, *args] if tokens else args
+            if draws is not None:
+                args += draws.values("fwd")
             MemoryCall.beside = beside
             try:
                 out = results(called(compiled, args, not as_given), count, "forward")
@@ -454,13 +472,15 @@ class Layout:
     def backward(self, compiled):
         """A compiled backward graph as the run time calls it."""
         take, strides = self.gradients, [strides_of(n) for n in self.tangents]
-        tokens, most = [None] * self.late, max(take, default=-1) + 1
+        tokens, most, draws = [None] * self.late, max(take, default=-1) + 1, self.draws
 
         def run(arrays: list):
             first = len(arrays) - len(strides)
             args = [make(a) if hasattr(a, "dtype") else a for a in arrays[:first]]
             args += [make(coerced(a, s)) for a, s in zip(arrays[first:], strides)]
             args += tokens
+            if draws is not None:
+                args += draws.values("bwd")
             arrays.clear()
             out = results(called(compiled, args), most, "backward")
             return tuple([_raw(out[k]) for k in take])
