@@ -6,6 +6,7 @@ the derivative of a loop is a loop, backwards for `scan`.  Read `cond.py` first,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -187,11 +188,17 @@ class _Map(OfGraphs):
 # scan ---------------------------------------------------------------------------------------------
 
 
-def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple:
+def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False,
+         checkpoint: str | int = "all") -> tuple:
     """`carry, y = combine_fn(carry, x)` for each `x` along `dim` of `xs`: the last carry, and all
     `y` stacked along `dim`, or along the first where they have too few.
+
+    The gradient of a captured scan needs what was carried into each step.  `checkpoint` says for
+    how many of them it is kept: "all", "sqrt" for about the square root of their number, or a
+    number; steps between two of these run once more, and the length is no symbol then.
     """
     _refuse("scan", combine_fn, dim, reverse)
+    _refuse_checkpoint(checkpoint)
     carry, carry_spec = _tensors(init, "scan: init")
     flat, spec = _tensors(xs, "scan: xs")
     if not flat:
@@ -203,6 +210,12 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
     _length(flat, "scan")
     flat = [ops.flip(t, (0,)) for t in flat] if reverse else flat
     n, m = len(carry), len(flat)
+    if checkpoint != "all" and flat[0].shape[0] > 2 and hidden([*carry, *flat]):
+        last, y = _in_parts(combine_fn, init, flat, spec, checkpoint)
+        ys, y_spec = tree_flatten(y)
+        ys = [_in_front(ops.flip(t, (0,)) if reverse else t, 0, place if place < t.ndim else 0)
+              for t in ys]
+        return last, tree_unflatten(ys, y_spec)
 
     def body(*leaves: Tensor) -> tuple:
         out = combine_fn(tree_unflatten(list(leaves[:n]), carry_spec),
@@ -232,6 +245,36 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
     ys = [_in_front(ops.flip(t, (0,)) if reverse else t, 0, place if place < t.ndim else 0)
           for t in ys]
     return tree_unflatten(list(carry), carry_spec), tree_unflatten(ys, y_spec)
+
+
+def _refuse_checkpoint(checkpoint: Any) -> None:
+    """Refuse what says no number of steps."""
+    if checkpoint in ("all", "sqrt") if isinstance(checkpoint, str) else (
+            type(checkpoint) is int and checkpoint > 0):
+        return
+    raise errors.RefusedValue(errors.text(
+        f"scan: checkpoint must be \"all\", \"sqrt\" or a positive int ({errors.user_line(3)})",
+        f"got: {checkpoint!r}"))
+
+
+def _in_parts(function: Callable, init: Any, flat: Sequence[Tensor], spec: Any,
+              checkpoint: str | int) -> tuple:
+    """A scan of scans: the gradient of the outer keeps what is carried into each of the inner."""
+    n = int(flat[0].shape[0])
+    size = math.isqrt(n) if isinstance(checkpoint, str) else -(-n // checkpoint)
+    main = n // size * size
+
+    def part(carry: Any, rows: Any) -> tuple:
+        return scan(function, carry, rows)
+
+    rows = [t[:main].reshape((main // size, size, *t.shape[1:])) for t in flat]
+    carry, y = scan(part, init, tree_unflatten(rows, spec))
+    ys, y_spec = tree_flatten(y)
+    ys = [t.reshape((main, *t.shape[2:])) for t in ys]
+    if main < n:
+        carry, y = scan(function, carry, tree_unflatten([t[main:] for t in flat], spec))
+        ys = [ops.cat([a, b], 0) for a, b in zip(ys, tree_flatten(y)[0])]
+    return carry, tree_unflatten(ys, y_spec)
 
 
 def _same_carry(name: str, old: list, old_spec: Any, new: list, new_spec: Any) -> None:
