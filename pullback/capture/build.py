@@ -22,6 +22,7 @@ from ..cut.split import give_away, tighten
 from ..graph.graph import Graph
 from ..graph.graph_module import GraphModule
 from ..graph.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
+from ..graph.passes.scans import merge_scans
 from ..graph.traits import is_late
 from ..threads.blocks import uncast
 from ..threads.state import state
@@ -37,13 +38,15 @@ from .saved_tensor_hooks import graph_hooks, with_hooks
 
 
 def simplify(module: GraphModule) -> GraphModule:
-    """Common subexpressions, no-ops and dead code, until nothing changes."""
+    """Common subexpressions, no-ops and dead code, until nothing changes; then loops that run over
+    the same operands."""
     graph = module.graph
     for _ in range(4):
         changed = (eliminate_common_subexpressions(graph) or 0) + (remove_noops(graph) or 0)
         eliminate_dead_code(graph)
         if not changed:
             break
+    merge_scans(module)
     module.recompile()
     return module
 
