@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from .schedule import Schedule
     from .unit import Unit
 
-_CHECKS = {"dim": errors.DimError, "shape": errors.ShapeError}  # what a failed check raises
+_CHECKS = {  # what a failed check raises
+    "dim": errors.DimError, "shape": errors.ShapeError, "memory": MemoryError}
 
 # From here on a C compiler would take minutes: nodes of a graph, and characters of kernels.
 MOST_NODES, MOST_TEXT = 100_000, 4_000_000

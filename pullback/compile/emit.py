@@ -96,7 +96,7 @@ class Emitter:
     def __init__(
         self,
         kernel: Kernel,
-        number: int,
+        number: str,
         slot: dict[Value, int],
         vector_bytes: int,
         temporary,

@@ -37,6 +37,7 @@ class Lowered:
     count: int = 0  # nodes of the graph
     kept: list[Value] = field(default_factory=list)  # of steps that run whether used or not: draws
     graph: object = None  # the graph module itself
+    why: dict[str, str] = field(default_factory=dict)  # NumPy step -> why it is one, of loops
 
 
 def op_name(target: object) -> str:
@@ -109,16 +110,22 @@ def is_graph(gm: object, node: object) -> bool:
     return hasattr(attribute(gm, node.target), "graph")
 
 
-def lower(gm: object) -> Lowered:
-    """All nodes of a graph module."""
+def lower(gm: object, checks: list | None = None, layouts: list[tuple] | None = None) -> Lowered:
+    """All nodes of a graph module.
+
+    Of a graph inside of another, `checks` are those of that one, to go on with, and `layouts` the
+    strides of the inputs.
+    """
     b = Builder()
+    b.checks = b.checks if checks is None else checks
     out = Lowered(b, [], [], [], [], graph=gm)
     env: dict = {}
     constants = []
+    given = iter(layouts or ())
     for node in gm.graph.nodes:
         out.count += 1
         if node.op == "placeholder":
-            env[node] = _input(b, out, node, node.meta.get("val"))
+            env[node] = _input(b, out, node, node.meta.get("val"), next(given, None))
         elif node.op == "get_attr" and "val" not in node.meta and is_graph(gm, node):
             env[node] = node  # a branch or the body of a loop
         elif node.op == "get_attr":
@@ -152,14 +159,17 @@ def _begin(b: Builder, node: object) -> None:
     b.bad_index = getattr(getattr(origin, "op", None), "bad_index", IndexError)
 
 
-def _input(b: Builder, out: Lowered, node: object, example: object) -> Ref | object:
+def _input(
+    b: Builder, out: Lowered, node: object, example: object, strides: tuple | None
+) -> Ref | object:
     if example is None or not is_array(example):
         raise GraphNotSupported(f"the input {node.name} is no array")
     shape = shape_of(example)
-    strides = contiguous(shape)
-    if hasattr(example, "stride"):
-        given = tuple(map(whole, example.stride()))
-        strides = given if _is_dense(shape, given) else strides
+    if strides is None:
+        strides = contiguous(shape)
+        if hasattr(example, "stride"):
+            given = tuple(map(whole, example.stride()))
+            strides = given if dense(shape, given) else strides
     order = sorted(range(len(shape)), key=lambda i: (-strides[i], i))
     stored = tuple(shape[i] for i in order)
     value = b.add(Value("input", node.name, stored, dtype_code(example)))
@@ -169,7 +179,7 @@ def _input(b: Builder, out: Lowered, node: object, example: object) -> Ref | obj
     return ref
 
 
-def _is_dense(shape: tuple, strides: tuple) -> bool:
+def dense(shape: tuple, strides: tuple) -> bool:
     """Whether the elements fill their memory: a permutation of a contiguous array."""
     run = 1
     for s, n in sorted((s, n) for s, n in zip(strides, shape) if n != 1):
@@ -208,7 +218,7 @@ def _laid_out(
     if not isinstance(made, Ref) or made.dtype not in CTYPES and not own:
         return made
     wanted = tuple(map(whole, example.stride())) if hasattr(example, "stride") else ()
-    if len(wanted) != len(made.shape) or not _is_dense(made.shape, wanted):
+    if len(wanted) != len(made.shape) or not dense(made.shape, wanted):
         wanted = contiguous(made.shape)
     same = same_strides(made.shape, made.strides, wanted)
     if not own and (same or not seen and wanted == contiguous(made.shape)):
@@ -226,7 +236,7 @@ def _ordered(made: object, example: object) -> object:
     if not isinstance(made, Ref) or made.dtype in CTYPES or not hasattr(example, "stride"):
         return made
     call, wanted = made.value.call, tuple(map(whole, example.stride()))
-    if call is None or len(wanted) != len(made.shape) or not _is_dense(made.shape, wanted) or (
+    if call is None or len(wanted) != len(made.shape) or not dense(made.shape, wanted) or (
             same_strides(made.shape, made.strides, wanted)):
         return made
     order = sorted(range(len(wanted)), key=lambda i: (-wanted[i], i))
@@ -260,6 +270,11 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
     example = node.meta.get("val")
     if effect_of(node.target) is not None or example is None:  # its call matters, used or not
         return _extern(b, out, node, args, kwargs, example)
+    if getattr(node.target, "namespace", None) == "higher_order":
+        from .loops import lowered
+
+        made = lowered(b, out, node, args)
+        return _extern(b, out, node, args, kwargs, example) if made is None else made
     if rule is not None and not _dims_exist(node, args, kwargs, example):
         rule = None  # its kernel says so; a rule would count on from the front
     if trait(node.target, "absolute"):
@@ -417,7 +432,7 @@ def _as_seen(b: Builder, value: object, source: object, draws: bool = False) -> 
         return value
     example = source.meta.get("val")
     strides = tuple(map(whole, example.stride())) if hasattr(example, "stride") else None
-    if strides is not None and _is_dense(value.shape, strides):
+    if strides is not None and dense(value.shape, strides):
         return _laid_out(b, value, example)
     if not draws or strides is None or value.dtype not in CTYPES or (
             strides_order(value.shape, strides) == strides_order(value.shape, value.strides)):
@@ -444,7 +459,7 @@ def _base(node: object) -> object:
 def _own(b: Builder, ref: Ref, whole_ref: object, node: object, base: object) -> Ref:
     """A copy of a result; of a part with gaps, that part of a copy of all."""
     example = node.meta.get("val")
-    gaps = hasattr(example, "stride") and not _is_dense(
+    gaps = hasattr(example, "stride") and not dense(
         ref.shape, tuple(map(whole, example.stride())))
     if gaps and isinstance(whole_ref, Ref) and whole_ref.value is ref.value and (
             prod(whole_ref.shape) == ref.value.numel and ref.dtype in CTYPES):

@@ -12,11 +12,29 @@ from ..cut.simulate import Meter, Taken
 from ..graph.graph_module import GraphModule
 from . import blocks, toolchain
 from .backend import MOST_NODES
+from .builder import item_size
 from .errors import CompilerNotFound, GraphNotSupported
 from .kernel import Kernel
 from .lower import lower
 from .memory import LARGE, Memory, breaks, given_away, plan, step_ends
 from .schedule import CallItem, Schedule, schedule
+
+
+def _planned(items: Schedule, vector_bytes: int, given: Collection[int] = ()) -> Memory:
+    """Buffers of values, and what kernels and the bodies of loops need beside."""
+    memory = plan(items, vector_bytes, given=given)
+    for memory.now, item in enumerate(items.items):
+        if isinstance(item, Kernel):
+            for size in blocks.of_kernel(item, vector_bytes):
+                memory.temporary(size)
+            continue
+        for body in item.call.attrs.get("bodies", ()):
+            inside = _planned(body.schedule, vector_bytes)
+            inside.pack()
+            carried = sum(o.ref.value.numel * item_size(o.ref.dtype)
+                          for _, o in body.read if o.carried)
+            memory.temporary(inside.workspace + 2 * carried)
+    return memory
 
 
 class Planned(Meter):
@@ -43,11 +61,7 @@ class Planned(Meter):
         if items is None:
             return super().taken(module)
         given = given_away(module)
-        memory = plan(items, vector_bytes, given=given)
-        for memory.now, item in enumerate(items.items):
-            if isinstance(item, Kernel):
-                for size in blocks.of_kernel(item, vector_bytes):
-                    memory.temporary(size)
+        memory = _planned(items, vector_bytes, given)
         late = breaks(memory) if tight else set()
         memory.pack(tight)
         most = self._most(items, memory, items.lowered.externs, given, late)

@@ -123,6 +123,15 @@ class Steps:
         return at == {access for value, access in item.loads if value is old}
 
 
+def check_table(name: str, schedule: Schedule, memory: Memory, given: set[int]) -> None:
+    """All that a body of a loop reads and writes has an address in the body's table."""
+    for n, item in enumerate(schedule.items):
+        for v in (*_reads(item), *_writes(item)):
+            slot = memory.slot.get(v)
+            if slot is not None and slot not in given:
+                raise CodeNotSound(name, f"step {n} has no address for {v.name}")
+
+
 def _reads(item: Kernel | CallItem) -> list[Value]:
     if isinstance(item, Kernel):
         return list(dict.fromkeys(v for v, _ in item.loads))

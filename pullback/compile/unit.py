@@ -25,7 +25,7 @@ from math import prod
 
 import numpy as np
 
-from . import sound
+from . import loop_code, sound
 from .builder import item_size, numpy_name
 from .emit import Emitter
 from .emit_rows import FACTS, RowEmitter
@@ -165,6 +165,7 @@ class UnitWriter:
         self.read = {ref.value for call in calls for ref in call.args}
         self.read |= {v for i in schedule.items if isinstance(i, Kernel) for v, _ in i.loads}
         self.known: dict[str, str] = {}  # text without names -> function
+        self.prefix = ""  # of numbers of kernels inside of others
         self.fusible = fusible(schedule.order)
         self.late = breaks(self.memory) if tight and not self.inplace else set()
         apart = bool(self.inplace) or tight  # then their items may be in different steps
@@ -186,12 +187,10 @@ class UnitWriter:
             self.step_of.append(len(self.steps))
             if n in self.groups:
                 self._begin_group(self.groups[n])
-            if isinstance(item, Kernel):
-                self._kernel(item, n)
-            elif item.call.kind == "python":
+            if isinstance(item, CallItem) and item.call.kind == "python":
                 self._python(item)
             else:
-                self._native_call(item)
+                self._native(item, n)
             if n in ends:
                 self.stage.append("}")
         self._close_stage()
@@ -201,9 +200,37 @@ class UnitWriter:
         length = sum(map(len, self.functions))
         return Unit(self._source(), self._plan(), self._report(), length)
 
+    def inside(self, schedule: Schedule, name: str, place: int) -> UnitWriter:
+        """A writer for a graph inside of this one (`loop_code.py`), one of several of an item: its
+        functions stand among those of the unit, its statements and buffers are its own."""
+        other = UnitWriter(
+            schedule, name, self.vector_bytes, {}, bool(self.numbers), (), False)
+        other.functions, other.lanes, other.known = self.functions, self.lanes, self.known
+        other.kernels, other.calls = self.kernels, self.calls
+        other.prefix = f"{self.prefix}{self.memory.now}_{place}_"
+        return other
+
+    def statements(self) -> list[str]:
+        """All items of a graph inside of another as statements."""
+        for n, item in enumerate(self.schedule.items):
+            self.memory.now = n
+            self._native(item, n)
+        sound.check_steps(self.name, self.schedule, self.memory, {})
+        if not self.numbers:
+            self.memory.pack()
+        return self.stage
+
     # ---- items --------------------------------------------------------------------------------
 
-    def _kernel(self, kernel: Kernel, number: int) -> None:
+    def _native(self, item: Kernel | CallItem, number: int) -> None:
+        if isinstance(item, Kernel):
+            self._kernel(item, f"{self.prefix}{number}")
+        elif "bodies" in item.call.attrs:
+            loop_code.write(self, item.call, f"{self.prefix}{number}")
+        else:
+            self._native_call(item)
+
+    def _kernel(self, kernel: Kernel, number: str) -> None:
         if kernel.total == 0:
             return
         e = Emitter(
@@ -507,7 +534,7 @@ class UnitWriter:
         text += "\nstatic const pb_api *pb;\nvoid pb_bind(const pb_api *api) { pb = api; }\n\n"
         kernels = "\n".join(self.functions)
         text += _apart(kernels)
-        if any("PB_AS_IS" in stage for stage in self.stages):
+        if any("PB_AS_IS" in stage for stage in (*self.stages, *self.functions)):
             text += _AS_IS
         return text + kernels + "\n" + "\n".join(self.stages)
 
@@ -594,6 +621,7 @@ class UnitWriter:
         return {"numbers": self.numbers, "lives": lives, "tight": self.tight, "stepped": steps}
 
     def _report(self) -> dict:
+        why = self.schedule.lowered.why
         externs = [
             i.call
             for i in self.schedule.items
@@ -606,7 +634,8 @@ class UnitWriter:
         return {
             "kernels": self.kernels,
             "calls": self.calls,
-            "externs": [{"name": c.attrs["node"], "target": c.attrs["target"]} for c in externs],
+            "externs": [{"name": c.attrs["node"], "target": c.attrs["target"]} | (
+                {"why": why[c.attrs["node"]]} if c.attrs["node"] in why else {}) for c in externs],
             "buffers": len(self.memory.buffers) - 1,
             "workspace_bytes": self.memory.workspace,
             "unshared_bytes": kinds["work"] + kinds["placed"] + kinds["hosted"],

@@ -69,6 +69,7 @@ def without_sizes(
             new.meta["val"] = example(val)
         copied[node] = new
     made = GraphModule(module, graph)
+    made.numbers = number, example  # the same for the graphs inside, which are as they were
     if hasattr(module, "writes"):
         made.writes = module.writes
     return made, kept

@@ -7,9 +7,10 @@ import pytest
 
 import pullback as torch
 import pullback.nn.functional as F
-from pullback.compile import emit_loops, inplace, memory, schedule, sound
+from pullback.compile import emit_loops, inplace, loop_code, memory, schedule, sound
 from pullback.compile.errors import CodeNotSound, CompileWarning
 from pullback.compile.memory import Buffer, Memory
+from pullback.control import scan
 from tests.helpers.compiled_checks import run_both
 
 g = np.random.default_rng(4)
@@ -52,6 +53,36 @@ def test_a_kernel_before_what_it_reads(monkeypatch):
 def test_memory_that_two_values_have_at_once(monkeypatch):
     monkeypatch.setattr(memory, "_gap", lambda *args: 0)
     on_numpy(lambda a, b: (a @ b) @ (b @ a), rows(8, 8), rows(8, 8), match="share memory")
+
+
+def stepped(c, x, w):
+    return scan(lambda c, x: ((c @ w + x) @ w, (c * w).sum(0)), c, x)[1]
+
+
+def test_memory_that_two_values_of_a_step_have_at_once(monkeypatch):
+    monkeypatch.setattr(memory, "_gap", lambda *args: 0)
+
+    def f(c, x):
+        return scan(lambda c, x: (c, ((c @ x) @ (x @ c)) @ (c @ c)), c, x)[1]
+
+    on_numpy(f, rows(8, 8), rows(3, 8, 8), match="share memory")
+
+
+def test_a_step_whose_operand_has_no_address(monkeypatch):
+    monkeypatch.setattr(loop_code._Region, "begin", lambda region: [])
+    on_numpy(stepped, rows(5, 5), rows(3, 5, 5), rows(5, 5), match="has no address for")
+
+
+def test_a_step_that_reads_what_comes_later(monkeypatch):
+    made = schedule._attempt
+
+    def reversed_order(*args):
+        plan = made(*args)
+        plan.items.reverse()
+        return plan
+
+    monkeypatch.setattr(schedule, "_attempt", reversed_order)
+    on_numpy(stepped, rows(5, 5), rows(3, 5, 5), rows(5, 5), match="nothing wrote it")
 
 
 def test_an_input_that_is_overwritten_while_others_are_still_read(monkeypatch):

@@ -348,6 +348,7 @@ static int run_steps(Function *f, void **p, PyObject **held, PyObject **given, P
       s->stage(p);
       Py_END_ALLOW_THREADS
     } else s->stage(p);
+    if (status->code < 0) return -1;  // its error is set
     if (status->code) {
       PyObject *check = PyTuple_GetItem(f->checks, (Py_ssize_t)status->code - 1);  // (class, text)
       if (check)

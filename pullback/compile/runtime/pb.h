@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 typedef struct {
-  int64_t code;   // 0: fine; otherwise the number of the check that failed, from 1
+  int64_t code;   // 0: fine; otherwise the number of the check that failed, from 1; -1: interrupted
   int64_t value;  // the index that was out of range
 } pb_status;
 
@@ -76,6 +76,8 @@ typedef struct {
   void (*scan_f)(float *out, const float *x, int64_t outer, int64_t n, int64_t inner, int product);
   void (*scan_d)(double *out, const double *x, int64_t outer, int64_t n, int64_t inner, int product);
   void (*scan_l)(int64_t *out, const int64_t *x, int64_t outer, int64_t n, int64_t inner, int product);
+  // in loops of unknown length: has a signal's handler raised?  Then Python's error is set
+  int (*interrupted)(void);
   // extremes of segments; the first bad index + 1, or 0
   int64_t (*scatter_extreme_f)(float *out, int64_t rows, const int64_t *index, const float *src, int64_t n,
                                int highest, int own);

@@ -15,11 +15,18 @@
 #include "rows.c"
 #include "windows.c"
 
+static int pb_interrupted(void) {
+  PyGILState_STATE held = PyGILState_Ensure();
+  int raised = PyErr_CheckSignals();
+  PyGILState_Release(held);
+  return raised;
+}
+
 // the products of matrices come later, from libraries of their own
 static pb_api api = {pb_parallel, NULL, NULL, NULL, NULL, pb_scatter_rows_f, pb_scatter_rows_d, pb_bad_index,
                      pb_max_windows_f, pb_max_windows_d, pb_spread_windows_f, pb_spread_windows_d,
-                     pb_scan_f, pb_scan_d, pb_scan_l, pb_scatter_extreme_f, pb_scatter_extreme_d,
-                     pb_starts, pb_same, pb_inside};
+                     pb_scan_f, pb_scan_d, pb_scan_l, pb_interrupted, pb_scatter_extreme_f,
+                     pb_scatter_extreme_d, pb_starts, pb_same, pb_inside};
 static const pb_support support = {pb_parallel, pb_get_threads, pb_alloc, pb_free};
 
 #ifndef PyDataType_ELSIZE
