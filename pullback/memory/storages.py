@@ -81,7 +81,14 @@ def hold_size(owner) -> None:
 
 def is_held(owner) -> bool:
     """Must this memory stay where it is?"""
-    return bool(_said(owner, "held")) or not owner.flags.owndata and owner.base is not None
+    if _said(owner, "held"):
+        return True
+    return not (owner.flags.owndata or owner.base is None or _of_runtime(owner.base))
+
+
+def _of_runtime(base) -> bool:
+    """Is it the capsule of memory that compiled code or a kernel in C has allocated?"""
+    return type(base).__name__ == "PyCapsule" and '"pullback.memory"' in repr(base)
 
 
 def storage_object(owner, make, asker: Tensor | None = None):

@@ -142,7 +142,7 @@ static int settle_written(Function *f, PyObject **given) {
   return 0;
 }
 
-static void give_back(PyObject *capsule) { pb_free(PyCapsule_GetPointer(capsule, NULL)); }
+static void give_back(PyObject *capsule) { pb_free(PyCapsule_GetPointer(capsule, PB_MEMORY)); }
 
 // a new array; large ones live in the caching allocator and return there
 static PyObject *fresh(const spec *s, int64_t bytes) {
@@ -150,7 +150,7 @@ static PyObject *fresh(const spec *s, int64_t bytes) {
   void *data = pb_alloc((size_t)bytes);
   if (!data) return PyErr_NoMemory();
   PyObject *a = PyArray_SimpleNewFromData(s->ndim, s->dims, s->type, data);
-  PyObject *owner = a ? PyCapsule_New(data, NULL, give_back) : NULL;
+  PyObject *owner = a ? PyCapsule_New(data, PB_MEMORY, give_back) : NULL;
   if (!owner) {
     Py_XDECREF(a);
     pb_free(data);
@@ -205,7 +205,7 @@ static PyObject *only_owner(PyObject *array) {
     base = PyArray_BASE((PyArrayObject *)base);
   if (!base || !PyCapsule_CheckExact(base) || Py_REFCNT(base) != 1) return NULL;
   if (PyCapsule_GetDestructor(base) != give_back) return NULL;
-  return PyCapsule_GetPointer(base, NULL) == PyArray_DATA((PyArrayObject *)array) ? base : NULL;
+  return PyCapsule_GetPointer(base, PB_MEMORY) == PyArray_DATA((PyArrayObject *)array) ? base : NULL;
 }
 
 static PyObject *window(void *data, const spec *s) {
@@ -386,7 +386,7 @@ static PyObject *run_function(Function *f, PyObject **given) {
       continue;
     }
     arena[i] = pb_alloc((size_t)f->room[i]);  // somebody else has it: as much memory beside it
-    owner[i] = arena[i] ? PyCapsule_New(arena[i], NULL, give_back) : PyErr_NoMemory();
+    owner[i] = arena[i] ? PyCapsule_New(arena[i], PB_MEMORY, give_back) : PyErr_NoMemory();
     if (!owner[i]) {
       pb_free(arena[i]);
       goto done;

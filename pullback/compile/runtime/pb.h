@@ -11,6 +11,9 @@ typedef struct {
   int64_t value;  // the index that was out of range
 } pb_status;
 
+// the name of capsules that own memory of the runtime (`memory/storages.py` asks for it)
+#define PB_MEMORY "pullback.memory"
+
 // work on chunks begin..end of a kernel
 typedef void (*pb_body)(void **p, int64_t begin, int64_t end);
 
