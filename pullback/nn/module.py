@@ -182,12 +182,12 @@ class Module(Hooked, Stateful):
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__
         if "_parameters" in state:
-            if name in state["_parameters"]:
-                return state["_parameters"][name]
-            if name in state["_buffers"]:
-                return state["_buffers"][name]
-            if name in state["_modules"]:
-                return state["_modules"][name]
+            if name in (table := state["_parameters"]):
+                return table[name]
+            if name in (table := state["_buffers"]):
+                return table[name]
+            if name in (table := state["_modules"]):
+                return table[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name: str) -> None:
