@@ -92,6 +92,7 @@ KINDS = {
                        "runtime", "vmath", "generated", "stored_and_read", "plan_checks"),
                 "tests/capture/test_warm_calls.py", "tests/array/test_random_native.py",
                 "tests/array/test_elementary.py",
+                "tests/eager/test_native.py",
                 "tests/optim/test_compiled.py", "tests/optim/test_trajectories.py"],
             # "numpy" tells which programs are captured whole: only they are compiled
             "fuzz": ["--modes", "numpy,native,native_losses,native_sizes,native_limit,"

@@ -16,14 +16,16 @@ from types import ModuleType
 
 from ..capture import fast_guards as short
 from ..core.handle import Tensor
+from ..threads.state import renewed
 from . import cache, toolchain
-from .errors import CompilerFailed
+from .errors import CompilerFailed, CompilerNotFound
 
 SOURCES = Path(__file__).parent / "runtime"
 
 _module: ModuleType | None = None
 _text: str | None = None
 _refused: dict[str, CompilerFailed] = {}
+_loading = renewed(threading.RLock())
 
 
 def runtime_text() -> str:
@@ -63,19 +65,35 @@ def build_text(text: str, key: str, name: str, extra: tuple[str, ...] = ()) -> P
 
 def runtime() -> ModuleType:
     """The runtime extension; CompilerNotFound or CompilerFailed when it cannot be built."""
-    global _module
     if _module is None:
-        name = _runtime_name()
-        if name in _refused:
-            raise _refused[name]
-        try:
-            _finish(name)
-            _module = _load(name)
-            short.same_call = functools.partial(_module.same_call, Tensor)
-        except CompilerFailed as error:
-            _refused[name] = error  # it would only fail again, slowly
-            raise
+        with _loading:
+            _find_runtime()
     return _module
+
+
+def _find_runtime() -> None:
+    global _module
+    if _module is not None:  # another thread has found it
+        return
+    name = _runtime_name()
+    if name in _refused:
+        raise _refused[name]
+    try:
+        _finish(name)
+        _module = _load(name)
+        short.same_call = functools.partial(_module.same_call, Tensor)
+    except CompilerFailed as error:
+        _refused[name] = error  # it would only fail again, slowly
+        raise
+
+
+def share_threads(share: Callable, build: bool) -> None:
+    """Let another extension use the runtime's threads, if that is there or may be built."""
+    try:
+        if build or _module is not None or cache.intact(_runtime_name()):
+            share(runtime().support())
+    except (CompilerFailed, CompilerNotFound, OSError):
+        pass  # then it has one thread
 
 
 class _Build(threading.Thread):

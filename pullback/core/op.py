@@ -22,6 +22,7 @@ class Op:
 
     schema: str = ""  # exact schema text
     run = None  # kernel: expression text, or function (xp, *arguments)
+    native: str | None = None  # the kernel in C that does the same (`compile/runtime/eager.c`)
     promote = "same"  # default | float | bool | real | same | keep: see `array/evaluate.py`
     check = None  # function of the raw arguments before promotion; raises what PyTorch would
     ordered = True  # pointwise kernel: keeps the order that its operands' dims have in memory

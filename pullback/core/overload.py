@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import errors
 from ..array import dtype as dt
-from ..array import evaluate
+from ..array import evaluate, native
 from ..memory.out import write_out
 from ..memory.views import in_own_memory
 from ..table.arguments import no_match
@@ -108,6 +108,9 @@ class OpOverload:
 
     @functools.cached_property
     def kernel(self):
+        return native.kernel_of(self, self._laid())
+
+    def _laid(self):
         made = rule_function(self.op.run, self.schema, ("xp",))
         several = self.kind == "random" and len(self.schema.returns) > 1
         if self.op.memory_format in _FORMATS and not self.op.arranges and (

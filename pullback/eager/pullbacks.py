@@ -60,12 +60,12 @@ def _function(name: str):
 
 def _kernel(ov):
     """An operator's kernel with its defaults filled in."""
-    rule, schema, kernel = ov.op.promote, ov.schema, ov.kernel
+    rule, schema = ov.op.promote, ov.schema
     if any(a.is_list and a.is_tensor for a in schema.args):
         raise _NotRaw(ov.name)
     defaults = tuple([a.default if a.has_default else None for a in schema.args])
     if rule in ("keep", "same"):
-        return lambda *args: kernel(np, *args, *defaults[len(args):])
+        return lambda *args: ov.kernel(np, *args, *defaults[len(args):])
     if rule != "default" or ov.kind != "pointwise" or ov.dtype_rule is not None:
         raise _NotRaw(ov.name)
     numbers = [i for i in ov.promoted if not schema.args[i].is_tensor]
@@ -74,7 +74,7 @@ def _kernel(ov):
         values = [first, *rest, *defaults[1 + len(rest):]]
         for i in numbers:
             values[i] = np.asarray(values[i], first.dtype)
-        return kernel(np, *values)
+        return ov.kernel(np, *values)
 
     return run
 

@@ -247,8 +247,10 @@ def finish(call: Call) -> list[str]:
     else:
         lines = [f"r = finish(np, r, {call.dtype})"]
     if call.ov.in_rows:
-        lines += ["if r.ndim > 1 and not r.flags.c_contiguous:", "    r = r.copy()"] if one else [
-            "r = in_rows(r)"]
+        if one:
+            lines += ["if r.ndim > 1 and not r.flags.c_contiguous:", "    r = r.copy()"]
+        elif not call.several:  # those are looked at when they are wrapped
+            lines += ["r = in_rows(r)"]
     return lines
 
 
@@ -280,12 +282,18 @@ def wrap(call: Call) -> list[str]:
     outs = call.outputs
     arrays = [f"r{i}" for i in range(len(outs))]
     call.own["results"] = call.ov.result_class
-    return [
-        f"{', '.join(arrays)} = r",
-        *(f"{t} = make({r}) if {r}.__class__ is ndarray else wrap(arrays_only(np, {r}))"
-          for t, r in zip(outs, arrays)),
-        f"t = {'$results' if call.ov.result_class else ''}({', '.join(outs)})",
-    ]
+    rows = call.ov.in_rows
+    lines = [f"{', '.join(arrays)} = r"]
+    for t, r in zip(outs, arrays):
+        lines += [f"if {r}.__class__ is ndarray:"]
+        if rows:
+            lines += [f"    if {r}.ndim > 1 and not {r}.flags.c_contiguous:",
+                      f"        {r} = {r}.copy()"]
+        lines += [f"    {t} = new(Tensor)", f"    {t}._payload = {r}",
+                  f"    {t}._link = {t}._cell = {t}._record = {t}._edge = None",
+                  "else:",
+                  f"    {t} = wrap({'in_rows' if rows else ''}(arrays_only(np, {r})))"]
+    return [*lines, f"t = {'$results' if call.ov.result_class else ''}({', '.join(outs)})"]
 
 
 # record
@@ -335,6 +343,9 @@ def history(call: Call) -> list[str]:
     if any(ov.schema.args[i].name not in silent for i in unlisted):
         call.own["rule"] = rule
         lines.append(f"refuse($ov, $rule, {call.flat}, 0)")
+    if len(outs) > 1:
+        lines += [f"d{o} = {test}" for o, test in zip(differentiable, floating)]
+        floating = [f"d{o}" for o in differentiable]
     tests = [] if call.floating else [" or ".join(floating)]
     known = {*call.tensors, *call.lists}  # one of them has a history
     if not known or not known <= {*rule.inputs}:
@@ -342,7 +353,7 @@ def history(call: Call) -> list[str]:
     body = _node(call, edges, metas, widths, flags)
     for number, (o, test) in enumerate(zip(differentiable, floating)):
         body += [f"{o}._edge = n"] if len(differentiable) == 1 else [
-            f"if {test}:", f"    {o}._edge = port(n, {number})"]
+            f"if {test}:", f"    {o}._edge = p = new(Port)", f"    p.node, p.number = n, {number}"]
     if call.watched:  # it takes away what the node has saved
         body += ["if state.observers.checkpoint is not None:",
                  "    state.observers.checkpoint.noted(n)"]
@@ -390,7 +401,9 @@ def _node(call: Call, edges: list, metas: list, widths: list, flags: list) -> li
     saved = {name for _, kind, name, _ in rule.saves if kind == "out"}
     for o, name in zip(call.outputs, rule.outputs):
         if name in saved:
-            body += [f"k{o} = make({o}._payload)", f"k{o}._cell = cell_of({o})"]
+            body += [f"k{o} = new(Tensor)", f"k{o}._payload = {o}._payload",
+                     f"k{o}._edge = k{o}._link = k{o}._record = None",
+                     f"c = {o}._cell", *_with_cell(o), f"k{o}._cell = c"]
     items = [_saved(call, spec, guard, flags) for spec, guard in zip(rule.saves, rule.guards)]
     body += [f"n.saved = ({''.join(f'{item}, ' for item in items)})", "n.seq = sequence()",
              "n.stamp = CLOCK", "n.hooks = None", "n.level = 0"]
@@ -403,6 +416,12 @@ def _node(call: Call, edges: list, metas: list, widths: list, flags: list) -> li
             "    CALLER, n.where = c, (c, f.f_lasti)",
             "else:",
             f"    n.where = place({call.depth + 1})"]
+
+
+def _with_cell(x: str) -> list[str]:
+    """Give a handle a version cell if `c`, the one that it has, is none."""
+    return ["if c is None:", f"    {x}._cell = c = new(Cell)",
+            "    c.version, c.stamps, c.where = 0, (), None"]
 
 
 def _saved(call: Call, spec: tuple, guard: tuple, flags: list[str]) -> str:
@@ -465,8 +484,7 @@ def link(call: Call) -> list[str]:
         "    l is not None and l.__class__ is not Link):",
         f"    {general}",
         "    return t",
-        "if c is None:",
-        f"    c = cell_of({x})",
+        *_with_cell(x),
         "k = new(Link)",
         "if l is None:",
         f"    k.base, k.of, k.multi, k.hidden = {x}, a0, False, None",

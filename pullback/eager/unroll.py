@@ -7,6 +7,7 @@ next: `plan.py`.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -16,7 +17,7 @@ import numpy as np
 
 from .. import errors
 from ..array import dtype as dt
-from ..array import evaluate
+from ..array import evaluate, native
 from ..array.failures import failure
 from ..core import handle, surface, tape
 from ..memory import links, versions, views
@@ -48,6 +49,9 @@ def unrolled(title: str, heading: str, lines: list[str], constants: dict):
     exec(compile(text, f"<pullback {title}>", "exec"), space, found)
     (function,) = found.values()
     constants["number"] = number
+    ov = constants.get("ov")
+    if ov is not None and ov.op.native is not None and constants.get("kernel") is not None:
+        native.renewed(ov, functools.partial(set_constant, constants, "kernel"))
     return function
 
 
@@ -69,11 +73,11 @@ def strides(t: handle.Tensor) -> tuple[int, ...]:
 
 _COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
 _CALLED = {  # what generated functions call
-    tape: ["Blind", "as_saved", "port", "record"],
+    tape: ["Blind", "Port", "as_saved", "record"],
     surface: ["filled"],
     versions: ["bump", "mark_inference"],
     views: ["link_views", "refresh"],
-    handle: ["INFERENCE", "Tensor", "cell_of", "keep", "make"],
+    handle: ["INFERENCE", "Cell", "Tensor", "cell_of", "keep", "make"],
     links: ["Link", "one_more"],
     errors: ["freed", "modified", "place", "users"],
     evaluate: ["in_rows", "wrap", "wrap_all"],

@@ -191,6 +191,7 @@ class _native_batch_norm_legit_functional(Normalization):
     schema = ("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor running_mean, Tensor running_var, bool training, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
+    native = "batch_norm"
     memory_format = "self"
     grad = {"input, weight, bias": _SAVED.format("running_mean_out", "running_var_out",
                                                  "training")}
@@ -297,6 +298,7 @@ class _native_batch_norm_legit_no_training(Keeping):
     schema = ("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor running_mean, Tensor running_var, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor)")
+    native = "batch_norm_fixed"
     core = True
     same_dtype = ("input",)
     or_float32 = ("weight", "bias")
@@ -408,6 +410,7 @@ class native_batch_norm_backward(BatchNormBackward):
     schema = ("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight,"
               " Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd,"
               " bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    native = "batch_norm_backward"
     grad = {"grad_out, input, weight, save_mean, save_invstd": (
         "batch_norm_double_grads(grads, grad_out, input, weight, running_mean, running_var,"
         " save_mean, save_invstd, train, eps)")}

@@ -111,6 +111,7 @@ class convolution(Keeping):
     schema = ("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups) -> Tensor")
+    native = "convolution"
     counted = "conv_flop"
     widens = True
     intensive = True
@@ -231,6 +232,7 @@ class convolution_backward(Keeping):
               " SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation,"
               " bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    native = "convolution_backward"
     counted = "conv_backward_flop"
     intensive = True
     flops = "convolution_backward"

@@ -201,6 +201,7 @@ class ExtremeOfAll(OfAll):
 class max_dim(ExtremeAlong):
     """Largest elements along a dim, and where they are."""
     schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    native = "max_along"
     writing = "dim_max"
     lower = "scan.place('max', True)"
 
@@ -262,6 +263,7 @@ class _Argument(Reduction):
 class argmax(_Argument):
     """Where the largest element is, along a dim or in the flattened tensor."""
     schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+    native = "argmax"
     lower = "scan.place('max', False)"
 
 

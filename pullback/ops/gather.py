@@ -46,6 +46,7 @@ class index_select(Moving):
     """The indices of one dim that a vector lists."""
 
     schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor"
+    native = "index_select"
     lower = "index.index_select"
     core = True
     linear = ("self",)
@@ -420,6 +421,7 @@ class gather(_PerElement, Moving):
     """One element along a dim for each entry of an index."""
 
     schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"
+    native = "gather"
     lower = "index.gather"
     core = True
     linear = ("self",)

@@ -57,6 +57,7 @@ class cat(Moving):
     """Tensors joined along a dim."""
 
     schema = "cat(Tensor[] tensors, int dim=0) -> Tensor"
+    native = "cat"
     lower = "shape.cat"
     autocast = "widest"
     core = True
@@ -140,6 +141,7 @@ class stack(Moving):
     """Tensors of one shape joined along a new dim."""
 
     schema = "stack(Tensor[] tensors, int dim=0) -> Tensor"
+    native = "stack"
     lower = "shape.stack"
     autocast = "widest"
     out = ("castable",)

@@ -32,6 +32,7 @@ class embedding(Keeping):
         "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, "
         "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor"
     )
+    native = "embedding"
     lower = "index.embedding"
     core = True
     method = False
@@ -81,6 +82,7 @@ class embedding_dense_backward(Op):
         "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
         "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor"
     )
+    native = "embedding_backward"
     lower = "index.embedding_backward"
     core = "apart"
     method = function = False

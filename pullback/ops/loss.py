@@ -279,6 +279,7 @@ class nll_loss_forward(NllForward):
     checked = _check_nll
     schema = ("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction,"
               " SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
+    native = "nll"
     trusts = "indices"
     lower = "composite.nll_loss"
     grad = {"self": ("nll_loss_backward(grad, self, target, weight, reduction, ignore_index,"
@@ -302,6 +303,7 @@ class nll_loss_backward(NllBackward):
     checked = _check_nll
     schema = ("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight,"
               " int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
+    native = "nll_backward"
     lower = "composite.nll_loss_backward"
     grad = {"grad_output": "nll_loss(grad, target, weight, reduction, ignore_index)"}
     push = ("nll_loss_backward(grad_output_t, self_p, target, weight, reduction, ignore_index,"

@@ -197,6 +197,7 @@ class mm(MatrixProduct):
     """Matrix times matrix."""
 
     schema = "mm(Tensor self, Tensor mat2) -> Tensor"
+    native = "mm"
     counted = "mm_flop"
     widens = True
     rank = 2
@@ -352,6 +353,7 @@ class addmm(Keeping):
 
     schema = ("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    native = "addmm"
     legacy = ("beta self alpha mat1 mat2", "beta self mat1 mat2")
     counted = "addmm_flop"
     intensive = True

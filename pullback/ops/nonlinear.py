@@ -324,6 +324,7 @@ _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 class gelu(Activation):
     """x times the normal distribution function of x, exact or by a tanh approximation."""
     schema = "gelu(Tensor self, *, str approximate=\"none\") -> Tensor"
+    native = "gelu"
     lower = "composite.gelu"
     core = True
     grad = {"self": "gelu_backward(grad, self, approximate=approximate)"}
@@ -359,6 +360,7 @@ class gelu_backward(Backward):
     """Gradient of gelu: grad (cdf(x) + x pdf(x)), or the derivative of the tanh form."""
     schema = ("gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\")"
               " -> Tensor")
+    native = "gelu_backward"
     ahead = True
     lower = "composite.gelu_backward"
     grad = {
@@ -396,6 +398,7 @@ class silu(Activation):
     """x sigmoid(x) of each element."""
     complex = None
     schema = "silu(Tensor self) -> Tensor"
+    native = "silu"
     lower = "composite.silu"
     grad = {"self": "silu_backward(grad, self)"}
     c = "{self} * sigmoid({self})"
@@ -412,6 +415,7 @@ class silu_backward(Backward):
     """Gradient of silu: grad s (1 + x (1 - s)), s = sigmoid(x)."""
     complex = None
     schema = "silu_backward(Tensor grad_output, Tensor self) -> Tensor"
+    native = "silu_backward"
     ahead = True
     lower = "composite.silu_backward"
     grad = {

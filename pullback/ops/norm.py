@@ -171,6 +171,7 @@ class _softmax(Softmax):
     """Exponentials divided by their sum along one dim."""
 
     schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+    native = "softmax"
     lower = "composite.softmax(False)"
     refused_as = "softmax_kernel_impl"
     kernel, composed = _softmax_kernel, _composed_softmax
@@ -181,6 +182,7 @@ class _log_softmax(Softmax):
     """Logarithm of the softmax along one dim, without leaving log space."""
 
     schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+    native = "log_softmax"
     lower = "composite.softmax(True)"
     refused_as = "log_softmax_lastdim_kernel_impl"
     kernel, composed = _log_softmax_kernel, _composed_log_softmax
@@ -192,6 +194,7 @@ class _softmax_backward_data(SoftmaxBackward):
 
     schema = ("_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
               " ScalarType input_dtype) -> Tensor")
+    native = "softmax_backward"
     lower = "composite.softmax_backward(False)"
     grad = {
         "grad_output": "_softmax_backward_data(grad, output, dim, grad_output.dtype)",
@@ -221,6 +224,7 @@ class _log_softmax_backward_data(SoftmaxBackward):
 
     schema = ("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
               " ScalarType input_dtype) -> Tensor")
+    native = "log_softmax_backward"
     lower = "composite.softmax_backward(True)"
     grad = {
         "grad_output": "grad - (grad * output.exp()).sum(dim, True)",
@@ -491,6 +495,7 @@ class native_layer_norm(Normalization):
 
     schema = ("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight,"
               " Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
+    native = "layer_norm"
     lower = "composite.layer_norm"
     core = True
     grad = {"input, weight, bias": (
@@ -588,6 +593,7 @@ class native_layer_norm_backward(Keeping):
     schema = ("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape,"
               " Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    native = "layer_norm_backward"
     lower = "composite.layer_norm_backward"
     core = "apart"
     same_dtype = ("grad_out", "input")

@@ -117,6 +117,7 @@ class max_pool2d_with_indices(MaxPoolWithIndices):
     dims = 2
     schema = ("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[],"
               " int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+    native = "max_pool2d"
     narrow = "offsets"
     lower = "window.max_pool(2)"
     core = True
@@ -168,6 +169,7 @@ class max_pool2d_with_indices_backward(MaxPoolWithIndicesBackward):
     schema = ("max_pool2d_with_indices_backward(Tensor grad_output, Tensor self,"
               " int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation,"
               " bool ceil_mode, Tensor indices) -> Tensor")
+    native = "max_pool2d_backward"
     bad_index = RuntimeError
     lower = "window.max_pool_backward(2)"
     core = True

@@ -146,6 +146,7 @@ def _sum(xp, self, dim, keepdim, dtype):
 class sum_default(Reduction):
     """Sum of all elements."""
     schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    native = "sum"
     lower = "shape.reduction('sum')"
     run = lambda xp, self, dtype: _sum(xp, self, None, False, dtype)
     grad = {"self": "grad.expand(self.shape)"}
@@ -169,6 +170,7 @@ class sum_dim_IntList(Reduction):
     """Sums over some dims."""
     schema = ("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
+    native = "sum_dims"
     lower = "shape.reduction('sum')"
     core = True
     out = ("any",)
@@ -250,6 +252,7 @@ def _mean(xp, self, dim, keepdim, dtype):
 class mean_default(Reduction):
     """Mean of all elements."""
     schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    native = "mean"
     writing = "dtype_out"
     lower = "shape.mean"
     core = True
@@ -273,6 +276,7 @@ class mean_dim(Reduction):
     """Means over some dims."""
     schema = ("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
+    native = "mean_dims"
     lower = "shape.mean"
     core = True
     out = ("castable",)
@@ -410,6 +414,7 @@ class var_correction(Spread):
     """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
     schema = ("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> Tensor")
+    native = "variance"
     lower = "shape.var(False)"
     core = True
     run = lambda xp, self, dim, correction, keepdim: _var(xp, self, dim, correction, keepdim)[0]
@@ -634,6 +639,7 @@ class linalg_vector_norm(Reduction):
     """p-norms over some dims: (sum |x|^p)^(1/p), the largest |x| for inf, the count for 0."""
     schema = ("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, "
               "*, ScalarType? dtype=None) -> Tensor")
+    native = "norm"
     grad = {"self": "norm_pullback(grad, self, ord, result, dim, keepdim)"}
     push = "norm_push(self_p, self_t, ord, result, dim, keepdim)"
     shape = lambda self, ord, dim, keepdim, dtype: reduced(self.shape, dim, keepdim)

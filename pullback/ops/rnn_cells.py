@@ -77,6 +77,7 @@ class _thnn_fused_lstm_cell(FusedCell):
 
     schema = ("_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx,"
               " Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)")
+    native = "lstm_cell"
     gates = 4
     or_float32 = ("cx",)
     grad = {"input_gates, hidden_gates, cx, input_bias, hidden_bias": (
@@ -118,6 +119,7 @@ class _thnn_fused_lstm_cell_backward_impl(FusedStep):
 
     schema = ("_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx,"
               " Tensor cy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor)")
+    native = "lstm_cell_backward"
     same_dtype = ("workspace",)
     or_float32 = ("grad_hy", "grad_cy", "cx", "cy")
 
@@ -208,6 +210,7 @@ class _thnn_fused_gru_cell(FusedCell):
 
     schema = ("_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx,"
               " Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)")
+    native = "gru_cell"
     gates = 3
     or_float32 = ("hx",)
     grad = {"input_gates, hidden_gates, hx, input_bias, hidden_bias": (
@@ -254,6 +257,7 @@ class _thnn_fused_gru_cell_backward(FusedStep):
 
     schema = ("_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias)"
               " -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+    native = "gru_cell_backward"
     same_dtype = ("workspace",)
     or_float32 = ("grad_hy",)
 

@@ -8,6 +8,8 @@ elements).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .. import errors
@@ -28,6 +30,14 @@ from ..table.packets import ops
 from .arrange import clone
 from .kinds import ComplexComposite, ComplexView, Free, Moving
 from .layout import _address, inner, owner, pad_rank, permutation, strided
+
+
+def shown_as(array, size: tuple):
+    """An array in another shape without a copy; None if it cannot be, or its library cannot say."""
+    try:
+        return array.reshape(size, copy=False)
+    except (ValueError, TypeError):  # TypeError: a library without that argument
+        return None
 
 
 def _has_view(array, size: tuple) -> bool:
@@ -55,13 +65,17 @@ class view(Reshaped):
     """The same elements in another shape, without a copy."""
 
     schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)"
+    native = "view"
     wants_rows = True
     core = True
 
     def run(xp, self, size):
+        rows = self.flags.c_contiguous
+        if rows and math.prod(size) == self.size and min(size, default=0) >= 0:
+            return self.reshape(size)  # all sizes are there
         size = infer_size(size, self.size)
         # NumPy copies silently where no view exists
-        if not self.flags.c_contiguous and not _has_view(self, size):
+        if not rows and not _has_view(self, size):
             raise RuntimeError(
                 "view size is not compatible with input tensor's size and stride (at least one "
                 "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
@@ -182,7 +196,9 @@ class reshape(ComplexComposite):
         data = self._payload
         if not (isinstance(data, np.ndarray) and data.flags.c_contiguous):
             size = infer_size(shape, self.numel())
-            if is_buffer(data) and not _has_view(data, size):
+            if type(data) is np.ndarray and (made := shown_as(data, size)) is not None:
+                steps = tuple([step // data.itemsize for step in made.strides])
+            elif is_buffer(data) and not _has_view(data, size):
                 steps = None
             else:
                 steps = view_strides(self.shape, self.stride(), size)
@@ -541,6 +557,7 @@ class expand(ComplexView):
     """Dims of size 1 repeated without a copy, and new dims in front."""
 
     schema = "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)"
+    native = "expand"
     covers = True
     noop = True
     lower = "shape.expanded"
@@ -703,6 +720,7 @@ class unsqueeze(ComplexView):
     """A new dim of size 1."""
 
     schema = "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)"
+    native = "unsqueeze"
     lower = "shape.view"
     core = True
     inplace = True

@@ -34,6 +34,7 @@ class select_int(ComplexView):
     """One index of one dim; the dim disappears."""
 
     schema = "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)"
+    native = "select"
     lower = "shape.select"
     core = True
     grad = {"self": "select_backward(grad, self.shape, dim, index)"}
@@ -61,6 +62,7 @@ class slice_Tensor(ComplexView):
         "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor(a)"
     )
+    native = "slice"
     noop = True
     lower = "shape.sliced"
     core = True

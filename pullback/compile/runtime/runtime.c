@@ -108,7 +108,18 @@ static PyObject *add_sparse(PyObject *m, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+// support(): where others find what they need of the runtime
+static PyObject *share_support(PyObject *m, PyObject *none) { return PyLong_FromVoidPtr((void *)&support); }
+
+// convolution(is double): where that of a type is, once its product has been added
+static PyObject *convolution_at(PyObject *m, PyObject *wide) {
+  int is_double = PyObject_IsTrue(wide);
+  return is_double < 0 ? NULL : PyLong_FromVoidPtr(is_double ? (void *)api.dconv : (void *)api.sconv);
+}
+
 static PyMethodDef methods[] = {
+    {"convolution", convolution_at, METH_O, "The address of the convolution of one type."},
+    {"support", share_support, METH_NOARGS, "The address of what other extensions use."},
     {"update", update, METH_VARARGS, "An elementwise kernel in place on rows of arrays."},
     {"add_product", add_product, METH_VARARGS, "The matrix product of one type from its library."},
     {"add_sparse", add_sparse, METH_VARARGS, "Products with sparse matrices from their library."},

@@ -17,7 +17,7 @@ _asks = _asks_in(globals())
 
 def _max_pool(rank: int, input: Tensor, kernel_size, stride, padding, dilation, ceil_mode: bool,
               return_indices: bool):
-    call = getattr(ops, f"max_pool{rank}d" + ("_with_indices" if return_indices else ""))
+    call = getattr(ops, f"max_pool{rank}d_with_indices" if return_indices else f"max_pool{rank}d")
     return call(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
 
 
