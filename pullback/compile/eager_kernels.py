@@ -52,8 +52,9 @@ def share_threads(build: bool) -> None:
 
 
 def _convolution_missed(double: bool) -> None:
-    """A convolution was called: bring that of its type, which takes a while to build."""
-    if os.environ.get("PULLBACK_EAGER_KERNELS") == "1":
+    """A convolution was called: bring that of its type, which takes a while if it must be built."""
+    there = native.has_product("d" if double else "f")  # brought at once: all runs do the same
+    if there or os.environ.get("PULLBACK_EAGER_KERNELS") == "1":
         _bring_convolution(double)
     else:
         threading.Thread(target=_bring_convolution, args=(double,), daemon=True).start()

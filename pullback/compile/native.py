@@ -190,6 +190,14 @@ def start_product(kind: str) -> None:
         _start(_product_name(kind), lambda: _build_product(kind))
 
 
+def has_product(kind: str) -> bool:
+    """Has the matrix product of a type been built, and the runtime, too?"""
+    try:
+        return cache.intact(_product_name(kind)) and cache.intact(_runtime_name())
+    except CompilerNotFound:
+        return False
+
+
 def product(kind: str) -> None:
     """Load the matrix product of a type ("f" or "d"), or those of sparse matrices, into the
     runtime."""
