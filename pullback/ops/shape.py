@@ -71,7 +71,8 @@ class view(Reshaped):
 
     def run(xp, self, size):
         rows = self.flags.c_contiguous
-        if rows and math.prod(size) == self.size and min(size, default=0) >= 0:
+        if type(self) is np.ndarray and rows and (
+                math.prod(size) == self.size and min(size, default=0) >= 0):
             return self.reshape(size)  # all sizes are there
         size = infer_size(size, self.size)
         # NumPy copies silently where no view exists
