@@ -255,7 +255,7 @@ def __getattr__(name: str):
         value = importlib.import_module(f".{_LAZY[name]}", __package__)
     elif name in _FROM:
         value = getattr(importlib.import_module(f".{_FROM[name]}", __package__), name)
-    elif name in _files() and name != "torch":  # asked before the table, all of which is searched for what is none
+    elif name in _files() and name != "torch":  # before the table: it looks everywhere
         value = importlib.import_module(f".{name}", __package__)
     elif name in _operators:
         value = getattr(_operators, name)
