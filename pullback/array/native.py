@@ -1,11 +1,11 @@
 """Kernels in C in the place of those of entries, once there are some.
 
-An entry names the kernel in C that does the same as its own (`Op.native`).  Until that is built an
-overload has its own, which counts: where a program calls enough of them the library is looked for, at
-a certain call, so that all its runs give the same bits.  On a machine that has none a program that
-goes on and on has it built, in a thread that nobody waits for.  Then the kernels change places, in
-overloads and in the functions that were generated for calls.  Without a compiler all stays as it is.
-`PULLBACK_EAGER_KERNELS` says otherwise: 0 never, 1 at once.
+An entry names the kernel in C that does the same as its own (`Op.native`).  Until that is built
+an overload has its own, which counts: where a program calls enough of them the library is looked
+for, at a certain call, so that all its runs give the same bits.  On a machine that has none a
+program that goes on and on has it built, in a thread that nobody waits for.  Then the kernels
+change places, in overloads and in the functions that were generated for calls.  Without a
+compiler all stays as it is.  `PULLBACK_EAGER_KERNELS` says otherwise: 0 never, 1 at once.
 `compile/eager_kernels.py` builds and loads, `compile/runtime/eager.c` has the kernels.
 """
 
