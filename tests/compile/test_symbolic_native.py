@@ -24,7 +24,7 @@ def builds(monkeypatch):
     salt = str(np.random.default_rng().integers(1 << 62))
 
     def counted(source, name, extra=()):
-        if not name.startswith(("runtime", "product", "random")):
+        if name.endswith(".so"):  # no library of the runtime
             made.append(name)
         return build(source, name, extra)
 
