@@ -112,7 +112,7 @@ def scatter(add: bool):
         at = b.bounded(index, x.shape[dim])
         here = b.pointwise("eq", b.iota(x.shape, dim), at, dtype="b", ct="l")
         if add:
-            src = b.pointwise("add", x, src, dtype=x.dtype)
+            src = b.pointwise("or" if x.dtype == "b" else "add", x, src, dtype=x.dtype)
         return b.pointwise("where", here, src, x, dtype=x.dtype)
 
     return rule

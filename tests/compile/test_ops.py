@@ -535,3 +535,13 @@ def test_gradients_of_logarithms_of_nothing(shape, dim):
         value.backward()
         found.append([value, x.grad])
     pb.testing.assert_close(found[1], found[0])
+
+
+def test_truth_values_are_added_where_an_index_says():
+    """One position per line is a choice by comparison; two that are true add up to true."""
+    def f(a):
+        mask = a.all(dim=1, keepdim=True)
+        return mask.scatter_add(1, pb.zeros_like(mask, dtype=pb.int64), mask)
+
+    a = pb.tensor([[1.0, 2.0, 3.0], [0.0, 1.0, 2.0]]).repeat(9, 1)
+    assert pb.compile(f, fullgraph=True)(a).tolist() == f(a).tolist() == [[True], [False]] * 9
