@@ -10,6 +10,7 @@ that is slower, and too slow for sines of large arrays: these are NumPy's own (1
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -46,15 +47,26 @@ def _through_double(formula: Callable, x: np.ndarray) -> np.ndarray:
     return out
 
 
+def bring(build: bool) -> dict[str, np.ufunc]:
+    """Take the functions in C: those of the library, if it is there, was worth it, or is to be."""
+    from ..compile import elementary_loops as loops
+
+    made = loops.found(build)
+    for known, place in _made.items():
+        place[:] = [made[known]] if made else []
+    return made
+
+
 def _without(name: str, formula: Callable | None, plain: Callable, x: np.ndarray) -> np.ndarray:
     """What there is before the library, and in its place."""
     if x.size < _BLOCK and not _small_call():
         return plain(np, x) if formula is None else _through_double(formula, x)
     from ..compile import elementary_loops as loops
 
-    made = loops.found(_OFTEN if x.size < _BLOCK and _calls > _OFTEN else 0)
-    for known, place in _made.items():
-        place[:] = [made[known]] if made else []
+    if x.size < _BLOCK and _calls > _OFTEN:  # it is built beside the program
+        threading.Thread(
+            target=bring, args=(True,), name="elementary", daemon=True).start()
+    made = bring(False)
     if made:
         return made[name](x)
     with loops.timed():

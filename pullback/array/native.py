@@ -80,11 +80,14 @@ def _due() -> None:
 
 def _begin(build: bool) -> None:
     from ..compile import eager_kernels
+    from . import elementary
 
     found = eager_kernels.maker(build)
     if found is not None or build:
         put(found)
         eager_kernels.share_threads(build)
+    if found is not None:
+        elementary.bring(build)
 
 
 def put(maker: Callable | None) -> None:

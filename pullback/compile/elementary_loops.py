@@ -11,7 +11,6 @@ from .eager_libraries import EagerLibrary
 from .sparse_loops import _shared
 
 _ALONE = 1 << 17  # elements that are not worth a thread
-_SMALL = 5e-7  # seconds that a small array takes longer without the library
 
 functions: dict[str, np.ufunc] = {}  # by their names in C, once the library has been loaded
 
@@ -29,11 +28,10 @@ _library = EagerLibrary("elementary", (), _typed, ("vec.h", "vmath.h", "pb.h"), 
 timed = _library.timed
 
 
-def found(small_calls: int) -> dict[str, np.ufunc]:
-    """The functions, none where there is no library; `small_calls`: those that were
-    done without it, and were not timed."""
-    _library.spent += small_calls * _SMALL
-    return functions if _library.earned() is not None else {}
+def found(build: bool) -> dict[str, np.ufunc]:
+    """The functions, none where there is no library; `build`: also if there was no work for it."""
+    made = _library.get(True) if build else _library.earned()
+    return functions if made is not None else {}
 
 
 def shared(function: np.ufunc, x: np.ndarray, out: np.ndarray) -> np.ndarray:
